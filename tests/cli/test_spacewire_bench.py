@@ -1,5 +1,7 @@
 """`hodo bench` over SpaceWire: the simulated link beside the formulas, a bridge in real time, SSDTP2 and RMAP by themselves."""
 
+import signal
+
 import command
 import contract
 import pytest
@@ -63,6 +65,16 @@ def test_routers_cables_and_time_codes_cost_what_they_should():
     assert bits(row) == pytest.approx(one_way(1024) * (1 - 14e5 / RATE), rel=1e-3)
 
 
+@pytest.mark.parametrize(("mode", "waits"), [("send", 10), ("both", 15)])
+def test_a_long_cable_leaves_what_credit_allows(mode, waits):
+    (row,) = command.bench("spw+sim://?cable=1000", *QUICK, "--test", "rate", "--mode", mode, "--sizes", 1024, "--window", 64)
+    # 56 N-chars, 1025 of which make a packet, in the time of eight, the cable there and back, and an FCT.
+    bits_of_eight = 8 * (10 * 1024 + 4) / 1025
+    assert row["limit"]["payload_bits_per_s"] == pytest.approx(56 * 8 * 1024 / 1025 * RATE / (bits_of_eight + 2000 + waits), rel=1e-4)
+    assert row["share_of_limit"] == pytest.approx(1, abs=1e-2)
+    assert row["limit"]["binds"] == "window" and "56 N-chars of credit" in row["limit"]["formula"]
+
+
 def test_what_errors_cut_is_lost_and_a_seed_repeats_it():
     run = lambda seed: command.bench("spw+sim://?errors=1e-6", *QUICK, "--test", "rate", "--mode", "send", "--sizes", 64, "--seed", seed)[0]
     first, again, other = run(1), run(1), run(2)
@@ -83,6 +95,12 @@ def test_the_three_tests_of_the_published_tester(tmp_path):
     # In virtual time CPU is no share of anything: what computing costs this host stands in its place.
     assert ">This host<" in plots["cpu"] and ">CPU of this process<" not in plots["cpu"]
     assert all(float(row["simulation_times_real_time"]) > 0 and row["cpu_local_percent"] == "" for row in rows)
+
+
+def test_the_published_tests_read_and_write_a_memory():
+    run = ["--duration", "1ms", "--warmup", "0ms", "--repeat", "1", "--quiet"]
+    rows = command.bench("spw+sim://?far=rmap", "--preset", "star-tester", *run)
+    assert {(row["test"], row["mode"]) for row in rows} == {(test, mode) for test in ("rate", "random", "latency") for mode in ("send", "receive")}
 
 
 def test_packets_between_two_processes_all_arrive():
@@ -118,6 +136,24 @@ def test_an_echo_and_a_second_port_are_far_ends(tmp_path):
         for mode in ["send", "receive", "both"]:
             (row,) = command.bench(bridge.host + back, *command.SHORT, "--test", "latency", "--mode", mode, "--sizes", 60)
             assert row["limit"]["kind"] == "line" and row["latency_ns"]["p50"] > row["limit"]["latency_ns"]
+
+
+@pytest.mark.parametrize("plan", [["latency", "--sizes", 4], ["rate", "--sizes", 4, "--window", 16]])
+def test_a_bridge_that_is_stopped_is_no_clean_row_of_a_memory(tmp_path, plan):
+    result = tmp_path / "result.json"
+    run = ["--duration", "60s", "--warmup", "0ms", "--repeat", "1", "--timeout", "1s", "--json", result, "--quiet"]
+    with spacewire.bridge(tmp_path) as bridge:
+        memory = f"{bridge.host}?far=rmap&path={spacewire.MEMORY}&back-path={spacewire.HOST}"
+        with command.started("bench", memory, "--mode", "receive", "--test", *map(str, plan), *run) as tester:
+            command.wait_until_busy(tester.pid, 0.05)
+            bridge.process.send_signal(signal.SIGSTOP)
+            try:
+                said, _ = tester.communicate(timeout=20)
+            finally:
+                bridge.process.send_signal(signal.SIGCONT)
+        assert tester.returncode == 1 and "stalled" in said, said
+    (one,) = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
+    assert one["verdict"]["state"] in ("interrupted", "failed") and one["loss"]["lost"] >= 1 and one["loss"]["refused"] == 0
 
 
 def test_a_row_says_how_far_the_bridge_fell_behind(tmp_path):
@@ -157,6 +193,11 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     ("spw+sim://?rate=1k", ["rate=2M"]),
     ("spw+sim://?far=echo", ["far=rmap"]),
     ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
+    ("ssdtp2://127.0.0.1?back=99999", ["back=99999", "1 to 65535", "HOST:PORT"]),
+    ("ssdtp2://127.0.0.1:10031?back=10031", ["the port of the link itself", "far=echo"]),
+    ("ssdtp2://127.0.0.1?back=1&back=2", ["option `back` twice"]),
+    ("spw+sim://?time-codes=1e9", ["half of the line", "7142857"]),
+    ("ssdtp2://99999?far=echo", ["a number and no host"]),
     ("gresb", ["gresb"]),
 ])
 def test_a_wrong_link_is_told(link, says):

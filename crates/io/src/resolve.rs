@@ -5,14 +5,20 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 /// an IPv4 address. An address of a link has its interface behind a percent sign, by number or by name: `[fe80::1%eth0]:7`.
 ///
 /// # Errors
-/// Returns `InvalidInput` for a port out of range, `NotFound` for a name without an address, and otherwise the
-/// resolver's error.
+/// Returns `InvalidInput` for a port out of range and for a host that is a number, `NotFound` for a name without an address, and
+/// otherwise the resolver's error.
 pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
-    if let Some((_, port)) = authority.rsplit_once(':')
-        && port.bytes().all(|byte| byte.is_ascii_digit())
-        && port.parse::<u16>().is_err()
-    {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{port}` is not a port in 0..=65535")));
+    let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (host, port) = authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
+    if let Some(port) = port.filter(|port| is_number(port) && port.parse::<u16>().is_err()) {
+        return invalid(format!("`{port}` is not a port in 0..=65535"));
+    }
+    // The system's resolver would take 99999 for the address 0.1.134.159, and a port without its host likewise.
+    if !host.is_empty() && is_number(host) {
+        return invalid(format!(
+            "`{host}` is a number and no host; write its name or address, and a port as HOST:PORT"
+        ));
     }
     let mut found: Vec<SocketAddr> = match authority.to_socket_addrs() {
         Ok(found) => found.collect(),
@@ -67,5 +73,13 @@ mod tests {
             assert!(said.contains("not a port in 0..=65535"), "{said}");
         }
         assert!(resolve("[::1]x", 9).is_err());
+    }
+
+    #[test]
+    fn a_number_alone_is_no_host() {
+        for wrong in ["99999", "10031", "99999:7", "0"] {
+            let said = resolve(wrong, 9).unwrap_err().to_string();
+            assert!(said.contains("a number and no host"), "{said}");
+        }
     }
 }

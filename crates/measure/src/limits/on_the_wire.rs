@@ -3,7 +3,7 @@
 //! A protocol fills in [`OnTheWire`] from a plan, without a socket; the bounds of line, window and model, and the shape
 //! of the baseline on bare sockets, are computed from it for every protocol alike.
 
-use super::{Packing, Path, WireCost};
+use super::{Bound, Packing, Path, WireCost};
 use crate::Size;
 
 /// Sizes that stand for all those drawn uniformly: the mean over them is within 1 % of the mean over all.
@@ -80,13 +80,11 @@ pub struct OnTheWire {
 /// The limit of a link by its own theory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Theory {
-    /// Operations per second, with as many in flight as it takes.
-    pub operations_per_s: f64,
-    /// The computation of the rate, with the numbers put in.
-    pub rate_formula: String,
+    /// The bounds of the rate, with as many operations in flight as it takes.
+    pub bounds: Vec<Bound>,
     /// The shortest time of an operation.
     pub latency_ns: f64,
-    /// The computation of the time, likewise.
+    /// The computation of the time, with the numbers put in.
     pub latency_formula: String,
     /// The assumptions.
     pub assumes: String,

@@ -126,15 +126,10 @@ impl Theory {
             let (formula, assumes) = (self.latency_formula.clone(), self.assumes.clone());
             return Some(Limit::of_latency(kind, self.latency_ns, wire.payload_bytes, formula, assumes));
         }
-        let line = Bound {
-            binds: Binding::Line,
-            operations_per_s: self.operations_per_s,
-            formula: self.rate_formula.clone(),
-            assumes: self.assumes.clone(),
-        };
         let in_flight = u64::from(found.window) * u64::from(found.channels);
         let round_trip = conditions.round_trip.as_ref().map_or(self.latency_ns, |round_trip| round_trip.ns);
-        let mut bounds = vec![line, Bound::window(in_flight, round_trip)];
+        let mut bounds = self.bounds.clone();
+        bounds.push(Bound::window(in_flight, round_trip));
         if let (Test::Open | Test::Updates, Some(rate)) = (found.test, found.rate_asked) {
             bounds.push(Bound::schedule(rate));
         }

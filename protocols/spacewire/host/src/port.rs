@@ -100,7 +100,13 @@ impl fmt::Display for NamedPort {
 
 fn gresb_options<'a>(options: impl Iterator<Item = &'a str>) -> Result<(VirtualLink, StatusBits), String> {
     let (mut link, mut status_bits) = (VirtualLink::FIRST, StatusBits::default());
+    let mut seen: Vec<&str> = Vec::new();
     for option in options {
+        let name = option.split_once('=').map_or(option, |(name, _)| name);
+        if seen.contains(&name) {
+            return Err(format!("the option `{name}` is there twice; leave one of them out"));
+        }
+        seen.push(name);
         match option.split_once('=') {
             Some(("link", number)) => {
                 link = number
@@ -151,6 +157,7 @@ mod tests {
             ("ssdtp2://127.0.0.1?link=1", "leave `link=1` out"),
             ("gresb://127.0.0.1?link=6", "0 to 5"),
             ("gresb://127.0.0.1?speed=9", "`speed=9`"),
+            ("gresb://127.0.0.1?link=1&link=2", "`link` is there twice"),
             ("gresb://127.0.0.1:65530?link=5", "beyond 65535"),
         ] {
             let error = NamedPort::resolve(name).unwrap_err().to_string();

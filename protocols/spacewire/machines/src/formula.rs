@@ -9,6 +9,8 @@
 //! | [`loaded`] | (R - r / 2 - 14 f) 8 N / (10 N + 4), with r N-chars/s against it and f time-codes/s | bit/s of data |
 //! | [`both_ways`] | R 8 N / (10 N + 4 + (N + 1) / 2), in each direction | bit/s of data |
 //! | [`credit_limit`] | 8 N / (N + 1) W / (T + 8 (10 N + 4) / (N + 1) / R), with W of credit and a loop of T | bit/s of data |
+//! | [`credit_packets`] | W / n / (T + 8 B / n / R), for packets of B bits and n N-chars | packets/s |
+//! | [`credit_loop`] | 10 ns/m of cable + (4 + 2 + c / 2) / R, with characters of c bits in the way of FCTs | s |
 //! | [`latency`] | (10 N + 4) / R + 5 ns/m of cable | s |
 //! | [`latency_through`] | (10 (N + k) + 4) / R + cable + k (switching + cut-through), with k routers and as many path bytes | s |
 //! | [`CutThrough::gap_bits`] | 8 ceil((R T - 4) / 8) more in each packet behind a router that switches for T | bit |
@@ -24,6 +26,8 @@ pub const CABLE_S_PER_M: f64 = 5e-9;
 /// Bits that a packet of N bytes takes for its end.
 const END: u64 = Code::Eop.bits() as u64;
 const DATA: u64 = Character::Data(0).bits() as u64;
+/// Bits that confirm an N-char and the FCT for it: the parity bits behind them.
+const CONFIRMING: f64 = 2.0;
 /// Bits of a NULL.
 const NULL: f64 = Code::Null.bits() as f64;
 /// Bits of FCTs that each N-char costs in the other direction.
@@ -67,16 +71,34 @@ pub fn both_ways(rate_bps: f64, size: u64) -> f64 {
 
 /// Returns the most data that credit allows, in bit/s, or [`one_way`] if the line itself is slower.
 ///
+/// `window` and `loop_s` are those of [`credit_packets`].
+#[must_use]
+pub fn credit_limit(rate_bps: f64, size: u64, window: u16, loop_s: f64) -> f64 {
+    let packets = credit_packets(rate_bps, packet_bits(size) as f64, (size + 1) as f64, window, loop_s);
+    one_way(rate_bps, size).min(packets * 8.0 * size as f64)
+}
+
+/// Returns the most packets of `bits`, their FCTs included, and `nchars` that credit allows in a second. Only where the line allows more
+/// does it hold.
+///
 /// `window` is the credit of the sender in N-chars, whole FCTs and at most 56. `loop_s` is the time from the end of the eighth N-char
 /// at the sender to the use of the FCT that comes back for these eight: both cables, and what the far end's host and line take.
 /// Up to 48 N-chars may leave in that time before the line falls silent, and no more than 56 are ever on their way.
 #[must_use]
-pub fn credit_limit(rate_bps: f64, size: u64, window: u16, loop_s: f64) -> f64 {
+pub fn credit_packets(rate_bps: f64, bits: f64, nchars: f64, window: u16, loop_s: f64) -> f64 {
     let window = f64::from(window.min(CREDIT_MAX) / CREDIT_OF_FCT * CREDIT_OF_FCT);
-    let nchars = (size + 1) as f64;
-    let eight_s = f64::from(CREDIT_OF_FCT) * packet_bits(size) as f64 / nchars / rate_bps;
-    let data_bits_per_nchar = 8.0 * size as f64 / nchars;
-    one_way(rate_bps, size).min(data_bits_per_nchar * window / (eight_s + loop_s))
+    let eight_s = f64::from(CREDIT_OF_FCT) * bits / nchars / rate_bps;
+    window / nchars / (eight_s + loop_s)
+}
+
+/// Returns the loop of credit between two ends whose hosts take N-chars at once, in seconds: the cable there and back, the FCT, the
+/// bit behind it and behind the eighth N-char that confirms either, and half of a character that is on its way when the FCT is due. That is
+/// the mean over all phases; `has_data_back` tells data from NULLs.
+#[must_use]
+pub fn credit_loop(rate_bps: f64, cable_m: f64, has_data_back: bool) -> f64 {
+    let before_fct = if has_data_back { DATA as f64 } else { NULL } / 2.0;
+    let bits = f64::from(Code::Fct.bits()) + CONFIRMING + before_fct;
+    2.0 * cable_m * CABLE_S_PER_M + bits / rate_bps
 }
 
 /// Returns the longest loop that does not slow the sender down, in seconds: see [`credit_limit`].

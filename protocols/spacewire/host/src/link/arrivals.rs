@@ -1,5 +1,6 @@
 use super::{ECHO, number};
 use hodo_machine::Instant;
+use hodo_measure::{Completion, Outcome};
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::client::Receiver;
 use hodo_spacewire::far_end::{COUNT, SOURCE};
@@ -22,18 +23,18 @@ pub(super) struct Arrivals {
     /// The numbers and lengths of these packets.
     pub(super) to_bounce: Vec<(Option<u32>, usize)>,
     pub(super) initiator: Option<Initiator>,
-    /// Completions of the initiator: tag, and whether it succeeded.
-    pub(super) completed: Vec<(u64, bool)>,
+    /// Completions of the initiator, and the transactions that it gave up.
+    pub(super) completed: Vec<Completion>,
     /// The first refusal.
     pub(super) refusal: Option<String>,
 }
 
 impl Arrivals {
-    /// Ends transactions whose deadline has passed.
+    /// Ends transactions whose deadline has passed, as lost.
     pub(super) fn expire(&mut self, now: Instant) {
         let Some(initiator) = &mut self.initiator else { return };
         while let Some(late) = initiator.expire(now) {
-            self.completed.push((late.tag, false));
+            self.completed.push(Completion { tag: late.tag, outcome: Outcome::Lost });
         }
     }
 }
@@ -43,12 +44,14 @@ impl Receiver for Arrivals {
     fn packet(&mut self, data: &[u8], end: EndOfPacket) {
         if let Some(initiator) = &mut self.initiator {
             if let Ok(completion) = initiator.receive(data, end) {
-                if let Err(why) = completion.result
-                    && self.refusal.is_none()
-                {
-                    self.refusal = Some(why.to_string());
-                }
-                self.completed.push((completion.tag, completion.result.is_ok()));
+                let outcome = match completion.result {
+                    Ok(_) => Outcome::Done,
+                    Err(why) => {
+                        self.refusal.get_or_insert_with(|| why.to_string());
+                        Outcome::Refused
+                    }
+                };
+                self.completed.push(Completion { tag: completion.tag, outcome });
             }
             return;
         }
@@ -71,5 +74,24 @@ impl Receiver for Arrivals {
     #[inline]
     fn has_room(&self) -> bool {
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_spacewire::rmap::{Destination, InitiatorSettings, Request};
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_never_answered_is_lost_and_not_refused() {
+        let mut initiator = Initiator::new(InitiatorSettings { logical_address: 254, outstanding_max: 2 });
+        let request = Request::Read { address: 0, length: 4, increment: true };
+        let due = Instant::ZERO + Duration::from_secs(1);
+        initiator.send(&request, &Destination::default(), 7, due, &mut Vec::new()).unwrap();
+        let mut arrivals = Arrivals { initiator: Some(initiator), ..Arrivals::default() };
+        arrivals.expire(due);
+        assert_eq!(arrivals.completed, [Completion { tag: 7, outcome: Outcome::Lost }]);
+        assert_eq!(arrivals.refusal, None);
     }
 }

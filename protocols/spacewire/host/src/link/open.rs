@@ -1,7 +1,7 @@
 //! A URI becomes a link or the tester's far end.
 
 use super::arrivals::Arrivals;
-use super::options::{Far, Options, second};
+use super::options::{Far, Options};
 use super::pages::Pages;
 use super::ports::Ports;
 use super::real::{RealLink, RealSettings};
@@ -29,12 +29,19 @@ pub(super) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     let options = Options::of(uri)?;
     let first = port(uri, None)?;
     let mut ports = vec![first.clone()];
-    if let Far::Back(place) = &options.far {
+    if let Far::Back(second) = &options.far {
         let at = match &first.port {
             Port::Ssdtp2(at) | Port::Gresb { to_bridge: at, .. } => at.clone(),
         };
         let Address::Tcp(at) = at else { return Err(Error::Usage(format!("`{uri}` is no TCP address"))) };
-        ports.push(port(uri, Some(&second(place, at)))?);
+        let second = port(uri, Some(&second.authority(at)))?;
+        if second.port == first.port {
+            return Err(Error::Usage(format!(
+                "`{uri}`: back= names the port of the link itself, which serves one host; name another one, or write \
+                 far=echo if its packets come back"
+            )));
+        }
+        ports.push(second);
     }
     let pages = options.pages.as_deref().map(|place| Pages::of(uri, place)).transpose()?;
     let to = Bridge { uri, options: &options, ports: &ports, pages };

@@ -1,10 +1,14 @@
 //! The options of links.
 
 use hodo_measure::units;
+use hodo_spacewire::character::Code;
+use hodo_spacewire::formula::CABLE_S_PER_M;
+use hodo_spacewire::network;
 use hodo_spacewire::rmap::packet::DEFAULT_LOGICAL_ADDRESS;
 use hodo_spacewire::rmap::{Destination, ReplyAddress};
 use hodo_tester::{Error, Uri};
 use std::net::SocketAddr;
+use std::num::NonZeroU16;
 
 /// The far end of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,10 +17,43 @@ pub(super) enum Far {
     Served,
     /// Everything comes back: an echo, or a plug that joins the port with itself.
     Echo,
-    /// A second port, of this scheme at this place.
-    Back(String),
+    /// A second port with the scheme of the first.
+    Back(Second),
     /// A memory behind RMAP.
     Rmap(Box<Target>),
+}
+
+/// The place of a second port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Second {
+    /// A port on the host of the first.
+    Port(NonZeroU16),
+    /// A host, with or without a port.
+    Place(String),
+}
+
+impl Second {
+    fn parse(text: &str) -> Result<Second, String> {
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let port = |text: &str| {
+            text.parse().map_err(|_| {
+                format!("back={text}: a port is 1 to 65535; write back=10031, or back=HOST:PORT for another host")
+            })
+        };
+        match text.rsplit_once(':') {
+            None if is_number(text) => port(text).map(Second::Port),
+            Some((_, number)) if is_number(number) => port(number).map(|_| Second::Place(text.to_owned())),
+            _ => Ok(Second::Place(text.to_owned())),
+        }
+    }
+
+    /// Returns the host and the port, where `first` is the address of the first port.
+    pub(super) fn authority(&self, first: SocketAddr) -> String {
+        match self {
+            Second::Port(port) => SocketAddr::new(first.ip(), port.get()).to_string(),
+            Second::Place(place) => place.clone(),
+        }
+    }
 }
 
 /// The memory that is read and written.
@@ -58,6 +95,16 @@ pub(super) const KNOWN: &str = "far=echo or rmap, back=HOST:PORT, path=2,4, back
 const RATE: f64 = 200e6;
 /// The least rate, at which a bit is shorter than the silence that means a disconnection.
 const RATE_MIN: f64 = 2e6;
+/// The highest rate, 25 times that of the fastest links: a simulated bit lasts whole picoseconds, and 100 of them here.
+const RATE_MAX: f64 = 10e9;
+/// The longest cable of a link, in metres: beyond it a simulated link does not start. Those of the standard have 10.
+const CABLE_MAX_M: f64 = network::CABLE_MAX.as_nanos() as f64 * 1e-9 / CABLE_S_PER_M;
+/// Bits of a time-code.
+const TIME_CODE_BITS: f64 = Code::TimeCode(0).bits() as f64;
+/// The share of a line that time-codes take at most: they leave before everything else, FCTs included.
+const TIME_CODES_SHARE: f64 = 0.5;
+/// The fewest time-codes per second: one in a quarter of an hour.
+const TIME_CODES_MIN: f64 = 1e-3;
 /// Routers of a simulated network at most: a path has no more bytes in a reply address.
 const ROUTERS_MAX: u8 = 12;
 
@@ -115,7 +162,13 @@ impl OptionsBuilder {
                 let routers = value.parse().ok().filter(|routers| *routers <= ROUTERS_MAX);
                 self.routers = routers.ok_or_else(|| about(format!("write 0 to {ROUTERS_MAX}")))?;
             }
-            "cable" => self.cable = number("write its length in metres")?,
+            "cable" => {
+                let why = || format!("write the length of a cable in metres, 0 to {CABLE_MAX_M:.0}");
+                self.cable = number(&why())?;
+                if self.cable > CABLE_MAX_M {
+                    return Err(about(why()));
+                }
+            }
             "time-codes" => self.time_codes = number("write the number per second")?,
             "errors" if uri.simulated => {
                 self.errors = number("write the probability of a bit, as 1e-9")?;
@@ -146,7 +199,7 @@ impl OptionsBuilder {
         let memory = self.target.is_some() || self.initiator.is_some() || self.key.is_some() || self.address.is_some();
         let far = match (self.far.as_deref(), self.back) {
             (None, None) => Far::Served,
-            (None, Some(back)) => Far::Back(back),
+            (None, Some(back)) => Far::Back(Second::parse(&back)?),
             (Some("echo"), None) => Far::Echo,
             (Some("rmap"), None) => Far::Rmap(Box::new(Target {
                 to: Destination {
@@ -174,31 +227,39 @@ impl OptionsBuilder {
         if uri.simulated && rate.is_some_and(|rate| rate < RATE_MIN) {
             return Err("rate: below 2 Mbit/s a link is taken for disconnected; write at least rate=2M".to_owned());
         }
+        if rate.is_some_and(|rate| rate > RATE_MAX) {
+            return Err("rate: a line of SpaceWire is not as fast; write at most rate=10G".to_owned());
+        }
+        check_time_codes(self.time_codes, rate)?;
         let line = rate.map(|rate_bps| LineOptions {
             rate_bps,
             routers: self.routers,
             cable_m: self.cable,
             time_codes_per_s: self.time_codes,
         });
-        if line.is_none() && self.time_codes > 0.0 {
-            return Err("time-codes: the limit beside them needs the rate of the line: add rate=200M".to_owned());
-        }
         let OptionsBuilder { path, back_path, pages, errors, .. } = self;
         Ok(Options { far, path, back_path, pages, line, bit_errors: errors })
     }
+}
+
+/// Checks that a line of `rate` carries so many time-codes per second and something beside them.
+fn check_time_codes(per_s: f64, rate: Option<f64>) -> Result<(), String> {
+    if per_s == 0.0 {
+        return Ok(());
+    }
+    let rate = rate.ok_or("time-codes: the limit beside them needs the rate of the line: add rate=200M")?;
+    let most = (rate / TIME_CODE_BITS * TIME_CODES_SHARE).floor();
+    if (TIME_CODES_MIN..=most).contains(&per_s) {
+        return Ok(());
+    }
+    Err(format!(
+        "time-codes={per_s}: one takes {TIME_CODE_BITS} bit, and they may take half of the line at most; write \
+         {TIME_CODES_MIN} to {most} per second"
+    ))
 }
 
 fn path(text: &str) -> Result<Vec<u8>, String> {
     let port =
         |part: &str| part.parse().ok().filter(|port| *port < 32).ok_or("write ports, 0 to 31, as 2,4".to_owned());
     text.split(',').filter(|part| !part.is_empty()).map(port).collect()
-}
-
-/// Returns the place of a second port, which may be a port number alone, on the host of the first.
-pub(super) fn second(place: &str, first: SocketAddr) -> String {
-    if place.parse::<u16>().is_ok() {
-        SocketAddr::new(first.ip(), place.parse().unwrap_or(0)).to_string()
-    } else {
-        place.to_owned()
-    }
 }

@@ -94,7 +94,11 @@ impl Protocol for Spacewire {
     }
 
     fn presets(&self, link: &Uri) -> &'static [Preset] {
-        if link.option("far").is_some() { &[] } else { suite::PRESETS }
+        match link.option("far") {
+            Some("rmap") => suite::RMAP_PRESETS,
+            Some("echo") => suite::ECHO_PRESETS,
+            _ => suite::PRESETS,
+        }
     }
 
     fn served_options(&self) -> &'static str {

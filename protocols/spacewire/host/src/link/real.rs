@@ -19,6 +19,10 @@ use std::time::Duration;
 const NO_ANSWER: &str = "nothing counts packets behind this port. Start `hodo serve ssdtp2://` there, or say what is behind the \
                          port: far=echo, far=rmap, or back=PORT for a second port";
 
+/// Time-codes that leave in one turn at most.
+const TIME_CODES_AT_ONCE: u32 = 1024;
+/// Bytes in front of a time-code that wait for the connection, at most.
+const TIME_CODES_BEHIND: usize = 1 << 20;
 /// Packets from here on are not copied, where they are all alike.
 const SHARED: usize = 4096;
 
@@ -197,10 +201,7 @@ impl RealLink {
     fn collect_completed(&mut self, index: usize, now: Instant, done: &mut Vec<Completion>) {
         let arrivals = self.driver.machine_mut().clients[index].receiver_mut();
         arrivals.expire(now);
-        let outcome = |succeeded: bool| if succeeded { Outcome::Done } else { Outcome::Refused };
-        done.extend(
-            arrivals.completed.drain(..).map(|(tag, succeeded)| Completion { tag, outcome: outcome(succeeded) }),
-        );
+        done.append(&mut arrivals.completed);
         if let Some(why) = arrivals.refusal.take() {
             self.failed.get_or_insert(LinkError::PeerMisbehaved { channel: index as u32, what: why });
         }
@@ -327,11 +328,19 @@ impl RealLink {
 
     fn tick(&mut self, now: Instant) {
         let Some((period, due)) = &mut self.time_codes else { return };
-        while *due <= now {
+        let client = &mut self.driver.machine_mut().clients[0];
+        for _ in 0..TIME_CODES_AT_ONCE {
+            if *due > now || client.queued() > TIME_CODES_BEHIND {
+                break;
+            }
             *due = *due + *period;
             self.time = (self.time + 1) & 63;
-            // One that has no room is late, and the next follows soon.
-            let _ = self.driver.machine_mut().clients[0].send_time_code(self.time);
+            // Only a connection that is lost does not take it, which its own event tells.
+            let _ = client.send_time_code(self.time);
+        }
+        if *due <= now {
+            // Those that this host is too slow for are left out.
+            *due = now + *period;
         }
     }
 }

@@ -61,6 +61,31 @@ pub(super) const PRESETS: &[Preset] = &[Preset::new(
     &[],
 )];
 
+/// The three tests where everything comes back: there and back only.
+pub(super) const ECHO_PRESETS: &[Preset] = &[Preset::new(
+    "star-tester",
+    &[
+        TestGroup::new(Test::Rate, Mode::Both, SIZES, 64, 1),
+        TestGroup::new(Test::Random, Mode::Both, RANDOM, 64, 1),
+        TestGroup::new(Test::Latency, Mode::Both, SIZES, 1, 1),
+    ],
+    &[],
+)];
+
+/// The three tests of a memory: reads and writes.
+pub(super) const RMAP_PRESETS: &[Preset] = &[Preset::new(
+    "star-tester",
+    &[
+        TestGroup::new(Test::Rate, Mode::Receive, SIZES, 64, 1),
+        TestGroup::new(Test::Rate, Mode::Send, SIZES, 64, 1),
+        TestGroup::new(Test::Random, Mode::Receive, RANDOM, 64, 1),
+        TestGroup::new(Test::Random, Mode::Send, RANDOM, 64, 1),
+        TestGroup::new(Test::Latency, Mode::Receive, SIZES, 1, 1),
+        TestGroup::new(Test::Latency, Mode::Send, SIZES, 1, 1),
+    ],
+    &[],
+)];
+
 /// Packets between two processes, and a simulated link through two routers.
 pub(super) const DEMONSTRATION: &[Scenario] = &[
     Scenario {

@@ -3,7 +3,8 @@ use super::simulated::SimulatedLink;
 use super::theory::theory;
 use super::{Pending, Spacewire};
 use hodo_machine::Wait;
-use hodo_measure::{Completion, Link, Mode, Operation, Outcome, Plan};
+use hodo_measure::limits::Theory;
+use hodo_measure::{Binding, Completion, Link, Mode, Operation, Outcome, Plan};
 use hodo_spacewire::formula;
 use hodo_tester::{Catalog, Protocol, Uri};
 use std::time::Duration;
@@ -93,9 +94,14 @@ fn rate_of(link: &mut SimulatedLink, mode: Mode, size: u32, count: u64) -> f64 {
     }
 }
 
+/// Returns the least bound of a rate.
+fn per_s(theory: &Theory) -> f64 {
+    theory.bounds.iter().map(|bound| bound.operations_per_s).fold(f64::INFINITY, f64::min)
+}
+
 fn share_of_theory(text: &str, mode: Mode, size: u32, count: u64) -> f64 {
     let limit = theory(&options(text).line.unwrap(), &options(text), &Plan::one(mode, size), true);
-    rate_of(&mut simulated(text, 64, size as usize), mode, size, count) / limit.operations_per_s
+    rate_of(&mut simulated(text, 64, size as usize), mode, size, count) / per_s(&limit)
 }
 
 #[test]
@@ -106,6 +112,42 @@ fn packets_through_routers_are_as_many_as_the_theory_says() {
             let share = share_of_theory(&text, mode, 60, 500);
             assert!((share - 1.0).abs() <= 1e-3, "{text} {mode}: {share}");
         }
+    }
+}
+
+#[test]
+fn long_cables_leave_what_credit_allows() {
+    let binds = |text: &str, mode, size| {
+        let found = theory(&options(text).line.unwrap(), &options(text), &Plan::one(mode, size), true);
+        found.bounds.iter().min_by(|a, b| a.operations_per_s.total_cmp(&b.operations_per_s)).unwrap().binds
+    };
+    // Up to 2.35 us of loop the line is the limit: 230 m at 200 Mbit/s.
+    for (rate, cable, bound) in [
+        ("200M", 230, Binding::Line),
+        ("200M", 250, Binding::Window),
+        ("200M", 300, Binding::Window),
+        ("200M", 1000, Binding::Window),
+        ("400M", 110, Binding::Line),
+        ("400M", 200, Binding::Window),
+        ("400M", 700, Binding::Window),
+        ("100M", 450, Binding::Line),
+        ("100M", 700, Binding::Window),
+        ("37M", 1000, Binding::Line),
+    ] {
+        let text = format!("spw+sim://?rate={rate}&cable={cable}");
+        for (mode, size) in
+            [(Mode::Send, 60), (Mode::Send, 1024), (Mode::Receive, 1024), (Mode::Both, 60), (Mode::Both, 1024)]
+        {
+            let share = share_of_theory(&text, mode, size, 3000);
+            assert!((share - 1.0).abs() <= 5e-3, "{text} {mode} {size}: {share}");
+            assert_eq!(binds(&text, mode, size), bound, "{text} {mode} {size}");
+        }
+    }
+    // Routers have packets wait for credit one behind the other, which the bound leaves out.
+    for text in ["spw+sim://?cable=1000&far=rmap", "spw+sim://?cable=500&routers=1", "spw+sim://?cable=1000&routers=2"]
+    {
+        let share = share_of_theory(text, Mode::Send, 1024, 3000);
+        assert!((0.9..=1.005).contains(&share), "{text}: {share}");
     }
 }
 
@@ -185,26 +227,26 @@ fn the_theory_is_that_of_the_formulas() {
     let bits = |rate: f64, size: u32| rate * f64::from(size) * 8.0;
     for size in [1, 60, 1024] {
         let one = of("ssdtp2://?back=1&rate=200M", Mode::Send, size);
-        assert!((bits(one.operations_per_s, size) - formula::one_way(200e6, u64::from(size))).abs() < 1.0);
+        assert!((bits(per_s(&one), size) - formula::one_way(200e6, u64::from(size))).abs() < 1.0);
         let both = of("spw+sim://", Mode::Both, size);
-        assert!((bits(both.operations_per_s, size) - formula::both_ways(200e6, u64::from(size))).abs() < 1.0);
+        assert!((bits(per_s(&both), size) - formula::both_ways(200e6, u64::from(size))).abs() < 1.0);
         assert!(both.is_model && !one.is_model);
     }
     let loaded = formula::Load { reverse_nchars_per_s: 0.0, time_codes_per_s: 1e6 };
     let with = of("spw+sim://?time-codes=1000000", Mode::Send, 60);
-    assert!((bits(with.operations_per_s, 60) - formula::loaded(200e6, 60, loaded)).abs() < 1.0);
+    assert!((bits(per_s(&with), 60) - formula::loaded(200e6, 60, loaded)).abs() < 1.0);
     // Behind a router, three NULLs between packets: 84, 94 and 104 bits of a packet with 0, 1 and 2 bytes of path.
     for (routers, mode, expected) in
         [(1, Mode::Send, 84.0 + 24.0), (2, Mode::Send, 94.0 + 24.0), (1, Mode::Both, 84.0 + 24.0 + 5.0)]
     {
         let routed = of(&format!("spw+sim://?routers={routers}"), mode, 8);
-        assert!((200e6 / routed.operations_per_s - expected).abs() < 1e-6, "{routers} {mode}: {expected}");
+        assert!((200e6 / per_s(&routed) - expected).abs() < 1e-6, "{routers} {mode}: {expected}");
     }
     let routed = of("spw+sim://?routers=2&cable=3", Mode::Send, 60);
     let expected = formula::latency_through(200e6, 60, 9.0, 2, &formula::CutThrough::SPW_10X);
     assert!((routed.latency_ns - expected * 1e9).abs() < 0.1, "{} {expected}", routed.latency_ns);
     let read = of("ssdtp2://?far=rmap&rate=200M", Mode::Receive, 4);
-    assert!((read.operations_per_s - formula::Transaction::read(4).pipelined(200e6)).abs() < 1.0);
+    assert!((per_s(&read) - formula::Transaction::read(4).pipelined(200e6)).abs() < 1.0);
 }
 
 #[test]
@@ -231,9 +273,19 @@ fn options_are_understood_or_refused() {
     for (text, told) in [
         ("ssdtp2://h?far=none", "far=echo or far=rmap"),
         ("ssdtp2://h?far=echo&back=1", "exclude each other"),
+        ("ssdtp2://h?back=99999", "back=99999: a port is 1 to 65535; write back=10031"),
+        ("ssdtp2://h?back=0", "a port is 1 to 65535"),
+        ("ssdtp2://h?back=h:0", "a port is 1 to 65535"),
+        ("ssdtp2://h?back=", "a port is 1 to 65535"),
         ("ssdtp2://h?path=40", "0 to 31"),
         ("ssdtp2://h?routers=1", "rate=200M"),
         ("ssdtp2://h?time-codes=5", "rate=200M"),
+        ("ssdtp2://h?rate=200M&time-codes=1e9", "write 0.001 to 7142857 per second"),
+        ("spw+sim://?time-codes=1e9", "write 0.001 to 7142857 per second"),
+        ("spw+sim://?time-codes=1e-300", "write 0.001 to 7142857 per second"),
+        ("ssdtp2://h?rate=200T&time-codes=1e9", "at most rate=10G"),
+        ("spw+sim://?rate=1T", "at most rate=10G"),
+        ("ssdtp2://h?rate=200M&cable=1e99", "cable=1e99: write the length of a cable in metres, 0 to 1000"),
         ("ssdtp2://h?key=1", "far=rmap"),
         ("ssdtp2://h?errors=1e-9", "`errors` is no option"),
         ("spw+sim://?errors=0.5", "less than 0.1"),
@@ -249,6 +301,21 @@ fn options_are_understood_or_refused() {
 }
 
 #[test]
+fn an_option_that_is_there_twice_is_refused() {
+    let error = CATALOG.uri("ssdtp2://h?back=1&rate=200M&back=2").unwrap_err().to_string();
+    assert!(error.contains("the option `back` twice"), "{error}");
+}
+
+#[test]
+fn as_many_time_codes_as_are_accepted_leave_room_for_packets() {
+    let text = "spw+sim://?time-codes=7142857";
+    for mode in [Mode::Send, Mode::Receive, Mode::Both] {
+        let share = share_of_theory(text, mode, 60, 500);
+        assert!((0.9..=1.001).contains(&share), "{mode}: {share}");
+    }
+}
+
+#[test]
 fn what_a_link_cannot_do_is_told_before_it_is_opened() {
     let plan = Plan::one(Mode::Both, 60);
     let told = |text: &str, plan: &Plan| Spacewire.check(&uri(text), plan).unwrap_err().to_string();
@@ -256,4 +323,15 @@ fn what_a_link_cannot_do_is_told_before_it_is_opened() {
     assert!(told("ssdtp2://h", &Plan::one(Mode::Send, 0)).contains("--sizes"));
     assert!(told("ssdtp2://h?far=rmap", &Plan { window: 65_536, ..plan.clone() }).contains("--window"));
     assert!(Spacewire.check(&uri("ssdtp2://h"), &Plan { channels: 4, ..plan }).is_ok());
+}
+
+#[test]
+fn the_published_tests_have_the_modes_of_the_far_end() {
+    for (text, modes) in
+        [("ssdtp2://h?far=echo", &[Mode::Both][..]), ("gresb://h?far=rmap", &[Mode::Receive, Mode::Send])]
+    {
+        let link = uri(text);
+        let preset = Spacewire.presets(&link).iter().find(|preset| preset.name == "star-tester").expect("it is there");
+        assert!(preset.groups.iter().all(|group| modes.contains(&group.mode)), "{text}");
+    }
 }

@@ -1,23 +1,29 @@
 //! The limit of a link by the theory of its line.
 
 use super::options::{Far, LineOptions, Options};
-use hodo_measure::limits::Theory;
+use hodo_measure::limits::{Bound, Theory};
 use hodo_measure::units::text::{formula_rate, formula_time};
-use hodo_measure::{Mode, Plan};
+use hodo_measure::{Binding, Mode, Plan};
+use hodo_spacewire::end::CREDIT_MAX;
 use hodo_spacewire::formula::{self, CutThrough, Transaction};
 
 /// Returns the limit of a plan over a line.
 pub(super) fn theory(line: &LineOptions, options: &Options, plan: &Plan, is_model: bool) -> Theory {
     let (there, back) = paths(line, options, is_model);
     let (out, answer) = packets(options, plan, (there, back));
-    let ways = [Way::of(line, out, answer, true), Way::of(line, answer, out, false)];
-    let busier = ways.into_iter().flatten().reduce(|a, b| if b.per_s(line) < a.per_s(line) { b } else { a });
-    let busier = busier.expect("an operation has a packet");
+    let ways = [ways(line, out, answer, true), ways(line, answer, out, false)].concat();
+    let assumes = assumptions(line, there.max(back));
+    let busiest = least(&ways, |way| way.per_s(line));
+    let mut bounds = vec![busiest.bound(line, assumes.clone())];
+    let scarcest = least(&ways, |way| way.credit_per_s(line));
+    // The formula of the window holds where the line is the wider one.
+    if scarcest.credit_per_s(line) < busiest.per_s(line) {
+        bounds.push(scarcest.credit_bound(line, assumes.clone()));
+    }
     let seconds: f64 = [out, answer].into_iter().flatten().map(|packet| through(line, packet)).sum();
     let latency_ns = seconds * 1e9;
     Theory {
-        operations_per_s: busier.per_s(line),
-        rate_formula: busier.formula(line),
+        bounds,
         latency_ns,
         latency_formula: format!(
             "{} at {}: {}",
@@ -25,7 +31,7 @@ pub(super) fn theory(line: &LineOptions, options: &Options, plan: &Plan, is_mode
             bit_rate(line.rate_bps),
             formula_time(latency_ns)
         ),
-        assumes: assumptions(line, there.max(back)),
+        assumes,
         is_model,
     }
 }
@@ -74,35 +80,52 @@ fn packets(options: &Options, plan: &Plan, (there, back): (u64, u64)) -> (Option
     }
 }
 
-/// One direction of the busiest link on the way of its packets.
+/// One direction of a link on the way of its packets.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     /// Bits from the beginning of a packet to that of the next.
     bits: f64,
     /// Those of them during which a router switches.
     gap_bits: f64,
+    /// N-chars of a packet.
+    nchars: f64,
     has_fcts: bool,
     /// Whether time-codes go this way: those of the end that is measured from.
     has_time_codes: bool,
+    /// The delay of the router that takes the packets, in seconds: N-chars keep their place there until it is over.
+    router_s: f64,
+}
+
+/// Returns the links that `packet` takes, in its direction, beside `against` the other way for each: the first one with all of its path, and
+/// those behind routers, each of which has deleted a byte of it and lets a gap.
+fn ways(line: &LineOptions, packet: Option<Packet>, against: Option<Packet>, is_out: bool) -> Vec<Way> {
+    let Some(packet) = packet else { return Vec::new() };
+    let routers = u64::from(line.routers);
+    let router = CutThrough::SPW_10X;
+    let on = |link: u64| {
+        let left = |packet: Packet, passed: u64| packet.bytes - packet.path.min(passed) as f64;
+        let nchars_back = against.map_or(0.0, |against| left(against, routers - link) + 1.0);
+        let sent = bits(left(packet, link)) + nchars_back / 2.0;
+        let gap_bits = if link > 0 { router.gap_bits_beside(line.rate_bps, sent, nchars_back) } else { 0.0 };
+        Way {
+            bits: sent + gap_bits,
+            gap_bits,
+            nchars: left(packet, link) + 1.0,
+            has_fcts: against.is_some(),
+            has_time_codes: is_out,
+            router_s: if link < routers { router.through(line.rate_bps) } else { 0.0 },
+        }
+    };
+    (0..=routers).map(on).collect()
+}
+
+/// Returns the way with the least of something.
+fn least(ways: &[Way], of: impl Fn(&Way) -> f64) -> Way {
+    let least = ways.iter().copied().reduce(|a, b| if of(&b) < of(&a) { b } else { a });
+    least.expect("an operation has a packet")
 }
 
 impl Way {
-    /// Returns the direction that `packet` takes, beside `against` the other way for each, on the busiest link: the first one, with all of
-    /// its path, or one behind a router, which has deleted a byte of it and lets a gap.
-    fn of(line: &LineOptions, packet: Option<Packet>, against: Option<Packet>, is_out: bool) -> Option<Way> {
-        let packet = packet?;
-        let routers = u64::from(line.routers);
-        let on = |link: u64| {
-            let left = |packet: Packet, passed: u64| packet.bytes - packet.path.min(passed) as f64;
-            let nchars_back = against.map_or(0.0, |against| left(against, routers - link) + 1.0);
-            let sent = bits(left(packet, link)) + nchars_back / 2.0;
-            let gap_bits =
-                if link > 0 { CutThrough::SPW_10X.gap_bits_beside(line.rate_bps, sent, nchars_back) } else { 0.0 };
-            Way { bits: sent + gap_bits, gap_bits, has_fcts: against.is_some(), has_time_codes: is_out }
-        };
-        (0..=routers).map(on).reduce(|a, b| if b.bits > a.bits { b } else { a })
-    }
-
     /// Returns the most packets a second.
     fn per_s(self, line: &LineOptions) -> f64 {
         (line.rate_bps - self.taken(line)).max(1.0) / self.bits
@@ -111,6 +134,41 @@ impl Way {
     /// Returns the rate that time-codes take.
     fn taken(self, line: &LineOptions) -> f64 {
         if self.has_time_codes { 14.0 * line.time_codes_per_s } else { 0.0 }
+    }
+
+    /// Returns the most packets a second that credit allows.
+    fn credit_per_s(self, line: &LineOptions) -> f64 {
+        let rate_bps = (line.rate_bps - self.taken(line)).max(1.0);
+        formula::credit_packets(rate_bps, self.bits - self.gap_bits, self.nchars, CREDIT_MAX, self.loop_s(line))
+    }
+
+    /// Returns the time from the end of eight N-chars to the use of the FCT for them.
+    fn loop_s(self, line: &LineOptions) -> f64 {
+        formula::credit_loop(line.rate_bps, line.cable_m, self.has_fcts) + self.router_s
+    }
+
+    fn credit_bound(self, line: &LineOptions, assumes: String) -> Bound {
+        let operations_per_s = self.credit_per_s(line);
+        let cycle_ns = f64::from(CREDIT_MAX) / self.nchars / operations_per_s * 1e9;
+        let loop_ns = self.loop_s(line) * 1e9;
+        Bound {
+            binds: Binding::Window,
+            operations_per_s,
+            formula: format!(
+                "{CREDIT_MAX} N-chars of credit / {:.0} a packet / {} ({} for 8 N-chars, {} until their FCT is back) = {}",
+                self.nchars,
+                formula_time(cycle_ns),
+                formula_time(cycle_ns - loop_ns),
+                formula_time(loop_ns),
+                formula_rate(operations_per_s)
+            ),
+            assumes,
+        }
+    }
+
+    fn bound(self, line: &LineOptions, assumes: String) -> Bound {
+        let (binds, operations_per_s) = (Binding::Line, self.per_s(line));
+        Bound { binds, operations_per_s, formula: self.formula(line), assumes }
     }
 
     fn formula(self, line: &LineOptions) -> String {

@@ -64,6 +64,18 @@ fn the_window_lasts_for_48_to_56_nchars() {
 }
 
 #[test]
+fn a_kilometre_of_cable_leaves_56_nchars_in_10_45_us() {
+    // 10 us of cable; 10 bits of FCT, confirmation and half a NULL; 80 of eight N-chars.
+    near(credit_loop(R, 1000.0, false) * 1e6, 10.05, 1e-9);
+    near(credit_loop(R, 1000.0, true) * 1e6, 10.055, 1e-9);
+    near(
+        credit_packets(R, packet_bits(1_000_000) as f64, 1_000_001.0, 56, 10.05e-6) * 1_000_001.0,
+        56.0 / 10.45e-6,
+        10.0,
+    );
+}
+
+#[test]
 fn a_cable_delays_by_5_ns_per_metre() {
     near(latency(R, 60, 10.0) * 1e9, 3_070.0, 1e-6);
 }
