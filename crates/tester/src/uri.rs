@@ -50,14 +50,11 @@ impl Uri {
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let slash = place.find('/').unwrap_or(place.len());
         let (authority, path) = place.split_at(slash);
-        let mut options: Vec<(String, String)> = Vec::new();
+        let mut options = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = pair
                 .split_once('=')
                 .ok_or_else(|| Error::Usage(format!("option `{pair}` in `{text}` has no value; write {pair}=…")))?;
-            if options.iter().any(|(name, _)| name == key) {
-                return Err(Error::Usage(format!("`{text}` has the option `{key}` twice; leave one of them out")));
-            }
             options.push((key.to_owned(), value.to_owned()));
         }
         Ok(Uri { simulated, protocol, scheme, authority: authority.to_owned(), path: path.to_owned(), options })

@@ -113,7 +113,10 @@ impl Options {
     pub(super) fn of(uri: &Uri) -> Result<Options, Error> {
         let wrong = |why: String| Error::Usage(format!("`{uri}`: {why}"));
         let mut seen = OptionsBuilder::default();
-        for (name, value) in &uri.options {
+        for (at, (name, value)) in uri.options.iter().enumerate() {
+            if uri.options[..at].iter().any(|(earlier, _)| earlier == name) {
+                return Err(wrong(format!("the option `{name}` is there twice; leave one of them out")));
+            }
             seen.take(name, value, uri).map_err(&wrong)?;
         }
         seen.options(uri).map_err(wrong)

@@ -294,16 +294,11 @@ fn options_are_understood_or_refused() {
         ("spw+sim://?routers=13", "0 to 12"),
         ("spw+sim://?pages=127.0.0.1:9209", "`pages` is no option"),
         ("spw+sim://?speed=1", "`speed` is no option"),
+        ("ssdtp2://h?back=1&rate=200M&back=2", "the option `back` is there twice"),
     ] {
         let error = Options::of(&uri(text)).unwrap_err().to_string();
         assert!(error.contains(told), "{text}: {error}");
     }
-}
-
-#[test]
-fn an_option_that_is_there_twice_is_refused() {
-    let error = CATALOG.uri("ssdtp2://h?back=1&rate=200M&back=2").unwrap_err().to_string();
-    assert!(error.contains("the option `back` twice"), "{error}");
 }
 
 #[test]
