@@ -30,6 +30,7 @@ mod random_bits;
 mod ring;
 mod routed;
 mod router;
+mod run;
 mod schedule;
 mod settings;
 #[cfg(test)]

@@ -46,7 +46,6 @@ pub(super) struct RealLink {
     time_codes: Option<(Duration, Instant)>,
     time: u8,
     connected: usize,
-    lost: u64,
     /// Whether operations are stamped.
     is_stamping: bool,
     scratch: Vec<u8>,
@@ -110,7 +109,6 @@ impl RealLink {
             time_codes: period.map(|period| (period, now)),
             time: 0,
             connected: 0,
-            lost: 0,
             is_stamping: false,
             scratch: Vec::new(),
             failed: None,
@@ -208,14 +206,11 @@ impl RealLink {
     }
 
     fn collect_packets(&mut self, index: usize, done: &mut Vec<Completion>) {
-        let RealLink { driver, channels, lost, far, scratch, payload, back_path, .. } = self;
+        let RealLink { driver, channels, far, scratch, payload, back_path, .. } = self;
         let client = &mut driver.machine_mut().clients[index];
         let is_back = index > 0 && matches!(far, Far::Back(_));
         let channel = &mut channels[if is_back { 0 } else { index }];
-        let mut gone = |tag: u64, done: &mut Vec<Completion>| {
-            *lost += 1;
-            done.push(Completion { tag, outcome: Outcome::Lost });
-        };
+        let gone = |tag: u64, done: &mut Vec<Completion>| done.push(Completion { tag, outcome: Outcome::Lost });
         let arrivals = client.receiver_mut();
         // What a second port receives one way was sent; what the first one receives was asked for.
         let one_way = if is_back { &mut channel.counted } else { &mut channel.made };

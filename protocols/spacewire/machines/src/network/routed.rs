@@ -15,6 +15,7 @@ mod worms;
 use alloc::vec::Vec;
 
 use super::port::{NEVER, Owner};
+use super::run::end_of_packet;
 use super::schedule::Schedule;
 use super::{EndOfPacket, Network, Observer, Record};
 use crate::character::Code;
@@ -393,8 +394,4 @@ impl Side {
             self.marks.push_back(Mark { at, end });
         }
     }
-}
-
-fn end_of_packet(code: Code) -> EndOfPacket {
-    if code == Code::Eop { EndOfPacket::Eop } else { EndOfPacket::Eep }
 }

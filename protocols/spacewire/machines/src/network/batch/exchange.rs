@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 use super::super::node::Node;
 use super::super::port::NEVER;
 use super::super::ring::Ring;
+use super::super::run::end_of_packet;
 use super::super::{EndOfPacket, Observer, Place, Record};
 use super::Mark;
 use crate::character::Code;
@@ -21,27 +22,8 @@ pub(super) enum Kind {
     Empty(Code),
 }
 
-/// N-chars of one length on their way, back to back.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
-    /// When the last bit of the first one arrives.
-    pub(super) arrive: u64,
-    pub(super) count: u64,
-    /// How long each takes.
-    pub(super) length: u64,
-    pub(super) kind: Kind,
-}
-
-impl Run {
-    fn last(&self) -> u64 {
-        self.arrive + (self.count - 1) * self.length
-    }
-
-    /// Returns how many have arrived at `now`.
-    pub(super) fn arrived(&self, now: u64) -> u64 {
-        if now < self.arrive { 0 } else { ((now - self.arrive) / self.length + 1).min(self.count) }
-    }
-}
+/// N-chars on their way to an end.
+pub(super) type Run = super::super::run::Run<Kind>;
 
 /// One end.
 #[derive(Debug, Default)]
@@ -282,7 +264,7 @@ impl<O: Observer> Exchange<'_, O> {
 
     /// Ends the packet that arrives at a node, at the time when its end will arrive.
     pub(super) fn end_in_flight(&mut self, at: usize, code: Code, arrive: u64) -> Kind {
-        let end = if code == Code::Eop { EndOfPacket::Eop } else { EndOfPacket::Eep };
+        let end = end_of_packet(code);
         let incoming = &mut self.nodes[at].incoming;
         if incoming.is_open() {
             let length = incoming.end(end, Picos(arrive)).length as u64;

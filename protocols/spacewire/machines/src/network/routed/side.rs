@@ -8,16 +8,8 @@ use super::{Mark, Offer};
 use crate::character::Code;
 use crate::end::{CREDIT_OF_FCT, Counts};
 
-/// N-chars of one length on their way, back to back, or in the buffer of a router's input.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Run {
-    /// When the last bit of the first one arrives.
-    pub(super) arrive: u64,
-    pub(super) count: u64,
-    /// How long each takes.
-    pub(super) length: u64,
-    pub(super) kind: Kind,
-}
+/// N-chars on their way, or in the buffer of a router's input.
+pub(super) type Run = super::super::run::Run<Kind>;
 
 /// The N-chars of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,17 +18,6 @@ pub(super) enum Kind {
     Data,
     /// The end of a packet of this many bytes.
     End(Code, u64),
-}
-
-impl Run {
-    pub(super) fn last(&self) -> u64 {
-        self.arrive + (self.count - 1) * self.length
-    }
-
-    /// Returns how many have arrived at `now`.
-    pub(super) fn arrived(&self, now: u64) -> u64 {
-        if now < self.arrive { 0 } else { ((now - self.arrive) / self.length + 1).min(self.count) }
-    }
 }
 
 /// Places in a receive buffer that become free, one after another.

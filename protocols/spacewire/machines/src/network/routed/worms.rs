@@ -1,9 +1,9 @@
 //! Inputs of routers: headers, wormholes, and packets that are spilled.
 use super::super::router::{Source, Worm};
+use super::super::run::end_of_packet;
 use super::super::wormhole::{COMMAND_MIN, Choice};
 use super::super::{Observer, PortFaults};
 use super::{Batch, Kind, NEVER, Offer, Room, Run};
-use crate::character::Code;
 
 impl<O: Observer> Batch<'_, O> {
     /// Puts N-chars behind those at an input.
@@ -234,8 +234,7 @@ impl<O: Observer> Batch<'_, O> {
         }
         self.set_worm(at, router, input, Worm::Header);
         if !spilling {
-            let end = if code == Code::Eop { super::EndOfPacket::Eop } else { super::EndOfPacket::Eep };
-            self.network.collected(router, input, end, self.now);
+            self.network.collected(router, input, end_of_packet(code), self.now);
         }
         true
     }
