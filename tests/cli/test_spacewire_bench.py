@@ -195,7 +195,7 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
     ("ssdtp2://127.0.0.1?back=99999", ["back=99999", "1 to 65535", "HOST:PORT"]),
     ("ssdtp2://127.0.0.1:10031?back=10031", ["the port of the link itself", "far=echo"]),
-    ("ssdtp2://127.0.0.1?back=1&back=2", ["option `back` twice"]),
+    ("ssdtp2://127.0.0.1?back=1&back=2", ["option `back` is there twice"]),
     ("spw+sim://?time-codes=1e9", ["half of the line", "7142857"]),
     ("ssdtp2://99999?far=echo", ["a number and no host"]),
     ("gresb", ["gresb"]),

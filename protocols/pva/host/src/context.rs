@@ -118,16 +118,28 @@ struct Core {
     workers: Arc<Workers>,
     under_way: AtomicUsize,
     operations_max: usize,
+    /// Whether the connections' thread is to end.
     is_closed: AtomicBool,
+    /// Whether it has ended, but for orders that come from now on.
+    is_over: AtomicBool,
 }
 
 impl Core {
-    /// Leaves an order. If the connections' thread has ended, the order ends here.
+    /// Leaves an order. If the connections' thread has ended, the order ends here; until then only that thread takes orders, so that
+    /// all that were left before [`Context::close`] have ended when that returns.
     fn push(&self, order: Order) {
         self.orders.push(order);
-        if self.is_closed.load(Ordering::SeqCst) {
+        if self.is_over.load(Ordering::SeqCst) {
             self.drop_orders();
         }
+    }
+
+    /// Ends all orders on the connections' thread, whose last step but one this is.
+    fn end_orders(&self) {
+        self.drop_orders();
+        self.is_over.store(true, Ordering::SeqCst);
+        // Those that were left in between.
+        self.drop_orders();
     }
 
     /// Drops all orders, by which those who wait for them learn that the context is closed.
@@ -161,6 +173,7 @@ impl Context {
             under_way: AtomicUsize::new(0),
             operations_max: options.operations_max,
             is_closed: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
         });
         core.orders.serve_with(waker);
         // What has been started ends with this, if a thread cannot be.

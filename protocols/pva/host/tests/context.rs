@@ -304,6 +304,30 @@ fn closing_ends_all_who_wait() {
 }
 
 #[test]
+fn what_comes_while_a_context_closes_ends_too() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    for _ in 0..200 {
+        let context = Context::open(&options(silent.local_addr().unwrap())).unwrap();
+        let (tell, told) = channel();
+        // One thread closes, others leave orders: none may take another's with it and keep its end to itself.
+        let monitors = std::thread::scope(|scope| {
+            scope.spawn(|| context.close());
+            let subscribe = || {
+                let tell = tell.clone();
+                let callback = move |event| tell.send(event).unwrap();
+                let monitor = context.monitor_with("A", &Request::default(), callback).unwrap();
+                assert_eq!(context.get("A"), Err(ClientError::Closed));
+                monitor
+            };
+            let threads = [scope.spawn(subscribe), scope.spawn(subscribe)];
+            threads.map(|thread| thread.join().unwrap())
+        });
+        (0..2).for_each(|_| assert_eq!(told.recv_timeout(SOON), Ok(MonitorEvent::Ended(Err(ClientError::Closed)))));
+        drop(monitors);
+    }
+}
+
+#[test]
 fn the_last_handle_may_be_dropped_in_a_callback() {
     let server = server();
     let _pv = server.pv("A", double()).serve();

@@ -42,13 +42,14 @@ impl Workers {
         thread.map_err(|why| ClientError::NoThread(why.to_string()))
     }
 
-    /// Leaves a job. After the end it is run here, if it is an outcome that somebody has to hear of.
+    /// Leaves a job. After the end it is run here: somebody has to hear of the outcome, or of the last event.
     pub(super) fn push(&self, job: Job) {
         let mut ready = self.ready();
         if ready.is_over {
             drop(ready);
-            if let Job::Once(run) = job {
-                quietly(run);
+            match job {
+                Job::Once(run) => quietly(run),
+                Job::Lane(lane) => while lane.run() {},
             }
             return;
         }

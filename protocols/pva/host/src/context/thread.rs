@@ -86,7 +86,7 @@ impl Serving {
             self.executions.drain().for_each(|(_, execution)| execution.job.fail(why.clone()));
         }
         drop(self);
-        core.drop_orders();
+        core.end_orders();
         core.workers.end();
     }
 
