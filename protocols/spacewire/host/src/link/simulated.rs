@@ -58,7 +58,8 @@ impl SimulatedLink {
         in_flight: (usize, usize),
     ) -> Result<Self, BuildError> {
         let settings = NodeSettings {
-            packets: (2 * in_flight.0 + 16).max(64),
+            // The simulation goes in runs as long as there is certainly room.
+            packets: 2 * in_flight.0 + 1024,
             bytes: (2 * in_flight.0 + 2) * (in_flight.1 + 32),
             ..NodeSettings::default()
         };

@@ -72,11 +72,14 @@ impl<O: Observer> Network<O> {
 }
 
 impl Node {
-    /// Returns how many N-chars the receive queue certainly takes, beside all that can be on its way.
+    /// Returns for how many bits of further N-chars the receive queue certainly has room, beside all that can be on its way.
     pub(super) fn room(&self) -> u64 {
-        let bytes = self.settings.bytes.saturating_sub(self.incoming.bytes() + usize::from(CREDIT_MAX));
-        let packets = self.settings.packets.saturating_sub(self.incoming.packets() + usize::from(CREDIT_MAX));
-        bytes.min(packets) as u64
+        let credit = usize::from(CREDIT_MAX);
+        // An N-char that has begun comes whole.
+        let bytes = self.settings.bytes.saturating_sub(self.incoming.bytes() + credit + 1);
+        // A packet has a byte at the least: an end without one is discarded. Of three more, one is open, one begins, and one has begun.
+        let packets = self.settings.packets.saturating_sub(self.incoming.packets() + credit / 2 + 3);
+        (bytes as u64).saturating_mul(10).min((packets as u64).saturating_mul(14))
     }
 
     /// Tells whether the receive queue certainly takes a packet of this length, beside all that can be on its way.

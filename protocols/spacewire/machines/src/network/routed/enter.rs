@@ -44,8 +44,7 @@ impl<O: Observer> Network<O> {
         }
         for link in links.iter().flat_map(|link| [*link, *link + 1]) {
             if let Owner::Node(node) = self.ports[link].owner {
-                // With an N-char in four bits, that is how long there is room for certain.
-                let span = self.nodes[node].room().saturating_mul(4 * self.ports[link ^ 1].bit_run);
+                let span = self.nodes[node].room().saturating_mul(self.ports[link ^ 1].bit_run);
                 horizon = horizon.min(first.saturating_add(span));
             }
         }

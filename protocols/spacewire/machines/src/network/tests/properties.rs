@@ -188,8 +188,8 @@ fn routed<O: Observer + Default>(random: &mut Random, engine: Engine) -> (Networ
         ids.push(builder.router(&format!("router {at}"), settings).unwrap());
         for port in 1..=3u8 {
             let node = NodeSettings {
-                packets: pick(random, &[10_000, 10_000, 300]),
-                bytes: pick(random, &[1 << 20, 1 << 20, 5_000]),
+                packets: pick(random, &[10_000, 10_000, 300, 60]),
+                bytes: pick(random, &[1 << 20, 1 << 20, 5_000, 700]),
                 sink: if random.chance(0.98) { Sink::AtOnce } else { Sink::Rate(3_000_000) },
             };
             nodes.push(builder.node(&format!("node {at} {port}"), node).unwrap());
