@@ -46,6 +46,7 @@ impl Node {
         }
     }
 
+    #[inline]
     pub(super) fn send(&mut self, bytes: &[u8], end: EndOfPacket) -> Result<(), SendError> {
         let NodeSettings { packets, bytes: limit, .. } = self.settings;
         if self.outgoing.packets() >= packets {

@@ -267,7 +267,7 @@ impl<O: Observer> Exchange<'_, O> {
         let end = end_of_packet(code);
         let incoming = &mut self.nodes[at].incoming;
         if incoming.is_open() {
-            let length = incoming.end(end, Picos(arrive)).length as u64;
+            let length = incoming.end(end, Picos(arrive)) as u64;
             self.mark(at, arrive, Some((length, end)));
             Kind::End(code)
         } else {
@@ -296,6 +296,7 @@ impl<O: Observer> Exchange<'_, O> {
     }
 
     /// Turns to the next packet that an end has to send. Returns `false` if the receive queue has no room for it.
+    #[inline]
     pub(super) fn load(&mut self, at: usize) -> bool {
         let [one, other] = &mut self.nodes;
         let (sender, receiver) = if at == 0 { (one, other) } else { (other, one) };
