@@ -194,7 +194,8 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     ("spw+sim://?far=echo", ["far=rmap"]),
     ("ssdtp2://127.0.0.1?routers=1", ["rate=200M"]),
     ("ssdtp2://127.0.0.1?back=99999", ["back=99999", "1 to 65535", "HOST:PORT"]),
-    ("ssdtp2://127.0.0.1:10031?back=10031", ["the port of the link itself", "far=echo"]),
+    ("ssdtp2://127.0.0.1:10031?back=10031", ["a port of the link itself", "far=echo"]),
+    ("gresb://127.0.0.1:3000?back=3001", ["a port of the link itself"]),
     ("ssdtp2://127.0.0.1?back=1&back=2", ["option `back` is there twice"]),
     ("spw+sim://?time-codes=1e9", ["half of the line", "7142857"]),
     ("ssdtp2://99999?far=echo", ["a number and no host"]),
@@ -202,6 +203,13 @@ def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
 ])
 def test_a_wrong_link_is_told(link, says):
     command.refused("bench", link, *QUICK, status=(1, 2), says=says)
+
+
+def test_packets_that_a_bridge_does_not_take_are_told(tmp_path):
+    (tmp_path / "long").write_bytes(bytes(3_000_000))
+    with spacewire.bridge(tmp_path) as bridge:
+        command.refused("bench", f"{bridge.host}?far=echo", *QUICK, "--test", "rate", "--sizes", "2M", status=1, says=["2097152 bytes", "packet_max"])
+        command.refused("spacewire", "send", bridge.host, "--input", tmp_path / "long", status=1, says=["3000000 bytes", "packet_max"])
 
 
 def test_a_port_serves_one_host():

@@ -30,14 +30,13 @@ pub(super) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     let first = port(uri, None)?;
     let mut ports = vec![first.clone()];
     if let Far::Back(second) = &options.far {
-        let at = match &first.port {
-            Port::Ssdtp2(at) | Port::Gresb { to_bridge: at, .. } => at.clone(),
-        };
-        let Address::Tcp(at) = at else { return Err(Error::Usage(format!("`{uri}` is no TCP address"))) };
+        let [at, _] = addresses(&first.port);
+        let Address::Tcp(at) = *at else { return Err(Error::Usage(format!("`{uri}` is no TCP address"))) };
         let second = port(uri, Some(&second.authority(at)))?;
-        if second.port == first.port {
+        let taken = addresses(&first.port);
+        if addresses(&second.port).into_iter().any(|at| taken.contains(&at)) {
             return Err(Error::Usage(format!(
-                "`{uri}`: back= names the port of the link itself, which serves one host; name another one, or write \
+                "`{uri}`: back= names a port of the link itself, which serves one host; name another one, or write \
                  far=echo if its packets come back"
             )));
         }
@@ -46,6 +45,14 @@ pub(super) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     let pages = options.pages.as_deref().map(|place| Pages::of(uri, place)).transpose()?;
     let to = Bridge { uri, options: &options, ports: &ports, pages };
     in_parts(settings, |channels, clock, opened| open_part(&to, settings, &channels, clock, opened))
+}
+
+/// Returns the addresses that a port has, first the one that takes packets: GRESB has one for each direction.
+fn addresses(port: &Port) -> [&Address; 2] {
+    match port {
+        Port::Ssdtp2(at) => [at, at],
+        Port::Gresb { to_bridge, to_host, .. } => [to_bridge, to_host],
+    }
 }
 
 /// The bridge that a link leads to.

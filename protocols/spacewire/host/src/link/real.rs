@@ -26,6 +26,9 @@ const TIME_CODES_BEHIND: usize = 1 << 20;
 /// Packets from here on are not copied, where they are all alike.
 const SHARED: usize = 4096;
 
+/// Packets over this may be more than a port takes.
+const LONG: usize = 64 << 10;
+
 /// Ports of bridges, as the tester sees them.
 pub(super) struct RealLink {
     driver: Endpoint<Ports, Sockets>,
@@ -163,11 +166,21 @@ impl RealLink {
 
     #[inline]
     fn drive(&mut self, wait: Wait, until: Instant) -> Result<(), LinkError> {
-        let RealLink { driver, failed, connected, .. } = self;
+        let RealLink { driver, failed, connected, payload, .. } = self;
+        let ports = driver.machine().clients.len();
         let outcome = driver.turn(wait, until, &mut |(client, event)| match event {
             ClientEvent::Connected(_) => *connected += 1,
             ClientEvent::Closed(why) => {
-                failed.get_or_insert(LinkError::Closed { channel: client as u32, why });
+                let channel = client as u32;
+                failed.get_or_insert(if *connected == ports && payload.len() > LONG {
+                    let what = format!(
+                        "{why}; does it take packets of {} bytes? (`packet_max` in the file of a bridge's network)",
+                        payload.len()
+                    );
+                    LinkError::PeerMisbehaved { channel, what }
+                } else {
+                    LinkError::Closed { channel, why }
+                });
             }
             ClientEvent::Malformed(why) => {
                 let what = why.to_string();

@@ -1,6 +1,6 @@
 //! The tables of a file.
 
-use super::values::{bytes, rate, span, two_ends};
+use super::values::{bytes, name, rate, span, two_ends};
 use serde::Deserialize;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -84,7 +84,7 @@ pub struct GresbTable {
     /// The TCP port for packets from the host; that for packets to it is the next one.
     pub port: u16,
     /// The order of the status bits.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub status_bits: StatusBits,
     /// Bytes of the longest packet from a host.
     #[serde(default, deserialize_with = "bytes")]
@@ -115,7 +115,7 @@ pub struct RegionTable {
     #[serde(default)]
     pub file: Option<PathBuf>,
     /// The rights of commands.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub access: AccessName,
     /// Bytes of a word: addresses and lengths have to be multiples of it.
     #[serde(default)]
@@ -153,7 +153,7 @@ pub struct RmapTable {
     #[serde(default)]
     pub writes_unchecked: bool,
     /// The draft of the standard that the CRCs follow.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub crc: CrcName,
 }
 
@@ -196,6 +196,7 @@ pub struct FaultTable {
     /// The end that does it: the name of a node, or `router:port`.
     pub at: String,
     /// The fault.
+    #[serde(deserialize_with = "name")]
     pub kind: FaultName,
     /// When, in the time of the network.
     #[serde(default, deserialize_with = "span")]
@@ -231,10 +232,10 @@ pub struct RouterTable {
     #[serde(default)]
     pub ports: Option<u8>,
     /// How long it takes.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub latency: LatencyName,
     /// The fate of packets for a link that does not run.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub when_down: WhenDownName,
     /// Whether packets start a link that is not started.
     #[serde(default)]
@@ -309,7 +310,7 @@ pub struct LinkTable {
     #[serde(default)]
     pub metres: f64,
     /// The edition of the standard.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "name")]
     pub edition: EditionName,
     /// The first end, where it differs from the second.
     #[serde(default)]

@@ -82,6 +82,12 @@ fn mistakes_are_named_with_their_line() {
         ("[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"1.9M\"\n", "2000000 to 400000000 bit/s"),
         ("[[router]]\nname = \"r\"\nwatchdog = \"1ns\"\n", "at r: it has to be a microsecond at least"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nrate = 200\n", "write a rate in quotes"),
+        (
+            "[[link]]\nbetween = [\"a\", \"b\"]\nedition = 2019\n",
+            "net.toml:9: unknown variant `2019`, expected `2008` or `rev1`",
+        ),
+        ("[[router]]\nname = \"r\"\nlatency = 5\n", "net.toml:9: unknown variant `5`, expected `spw-10x` or `none`"),
+        ("[[router]]\nname = \"r\"\nwhen_down = [1]\n", "expected `spill` or `wait`"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nmetres = 2000\n", "0 to 1000 m"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nmetres = nan\n", "0 to 1000 m"),
         ("[[link]]\nbetween = [\"a\", \"b\"]\nfirst = { buffer = 7 }\n", "8 at least"),
@@ -97,7 +103,9 @@ fn mistakes_are_named_with_their_line() {
         let error = parse(&format!("{PAIR}{more}")).err().unwrap_or_default();
         assert!(error.contains(expected), "{more}: {error}");
     }
-    assert!(parse(&format!("{PAIR}[[link]]\nbetween = [\"a\", \"b\"]\n")).is_ok());
+    for more in ["", "edition = 2008\n", "edition = \"2008\"\n"] {
+        assert!(parse(&format!("{PAIR}[[link]]\nbetween = [\"a\", \"b\"]\n{more}")).is_ok(), "{more}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Values of a file that need parsing.
 
 use hodo_measure::units;
+use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, value::Error as NameError};
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
@@ -32,7 +33,17 @@ pub fn two_ends<'de, D: Deserializer<'de>>(from: D) -> Result<[String; 2], D::Er
     let ends: Vec<String> = Vec::deserialize(from)?;
     let count = ends.len();
     let remedy = |_| format!("a link has two ends, not {count}; write between = [\"host\", \"router:1\"]");
-    ends.try_into().map_err(remedy).map_err(serde::de::Error::custom)
+    ends.try_into().map_err(remedy).map_err(D::Error::custom)
+}
+
+/// Reads one of several names. A number stands for its digits, as `edition = 2008`.
+pub fn name<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<T, D::Error> {
+    let name = match toml::Value::deserialize(from)? {
+        toml::Value::String(name) => name,
+        toml::Value::Integer(number) => number.to_string(),
+        other => other.type_str().to_owned(),
+    };
+    T::deserialize(name.into_deserializer()).map_err(|why: NameError| D::Error::custom(why))
 }
 
 fn text<'de, D: Deserializer<'de>, T>(
@@ -40,6 +51,6 @@ fn text<'de, D: Deserializer<'de>, T>(
     remedy: &str,
     parse: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<Option<T>, D::Error> {
-    let text = String::deserialize(from).map_err(|_: D::Error| serde::de::Error::custom(remedy))?;
-    parse(&text).map(Some).map_err(|why| serde::de::Error::custom(format!("{why}; {remedy}")))
+    let text = String::deserialize(from).map_err(|_: D::Error| D::Error::custom(remedy))?;
+    parse(&text).map(Some).map_err(|why| D::Error::custom(format!("{why}; {remedy}")))
 }
