@@ -24,8 +24,8 @@ use gate::{Attached, Host, Side};
 pub use gate::{Gate, GateCounters, GateProtocol};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers};
 
-/// How far the network runs before what has arrived is passed on. Devices answer and hosts are served at such intervals.
-const QUANTUM: Duration = Duration::from_micros(20);
+/// How far the network runs at the least before devices answer what has arrived.
+const QUANTUM: Picos = Picos::from_nanos(20_000);
 /// How far the network runs in a turn, before hosts are looked at.
 const TURN_TIME: Duration = Duration::from_micros(400);
 const TURN: Picos = Picos::from_nanos(TURN_TIME.as_nanos() as u64);
@@ -125,7 +125,8 @@ pub struct Bridge<O = ()> {
 impl<O: Observer> Bridge<O> {
     /// Creates a bridge in front of a network.
     #[must_use]
-    pub fn new(network: Network<O>, pace: Pace, gates: Vec<Gate>, devices: Vec<(NodeId, Device)>) -> Self {
+    pub fn new(mut network: Network<O>, pace: Pace, gates: Vec<Gate>, devices: Vec<(NodeId, Device)>) -> Self {
+        devices.iter().for_each(|(node, _)| network.watch(*node));
         Bridge {
             network,
             pace,
@@ -239,17 +240,15 @@ impl<O: Observer> Bridge<O> {
             (Pace::RealTime, Some(next)) => most.min(self.catch_up(now, next)),
             (Pace::Free, _) => most,
         };
-        let quantum = match self.devices.is_empty() {
-            true => TURN,
-            false => Picos::from_nanos(QUANTUM.as_nanos() as u64),
-        };
         while self.network.now() < end {
             let Some(next) = self.network.next_event() else { break };
             if next > end && self.pace == Pace::RealTime {
                 break;
             }
-            let step = next.max(self.network.now() + quantum);
-            self.network.run_until(if self.pace == Pace::RealTime { step.min(end) } else { step });
+            let early = next.max(self.network.now() + QUANTUM);
+            let has_to_look = self.devices.iter().any(|(node, device)| device.has_to_look(*node, &self.network));
+            let step = if has_to_look { early } else { next.max(self.network.now() + TURN) };
+            self.network.run_until_arrival(if self.pace == Pace::RealTime { step.min(end) } else { step }, early);
             self.answer();
         }
         if self.pace == Pace::RealTime {

@@ -139,6 +139,8 @@ pub struct Network<O = ()> {
     routed_scratch: routed::Scratch,
     /// Steps to go before the next batch of routed links is tried.
     pause: usize,
+    /// From when on the arrival of a packet at a watched node ends the run, if it does.
+    early: Option<u64>,
 }
 
 impl<O: Observer> Network<O> {
@@ -166,6 +168,37 @@ impl<O: Observer> Network<O> {
         }
         self.run_routed(until);
         self.now = until;
+    }
+
+    /// Lets time pass up to `time`, or, from `early` on, to shortly after a packet has arrived at a node that is [watched](Self::watch):
+    /// 160 bits of the fastest link that runs, at the most. Where such a node is linked to another node, time passes to `early`.
+    pub fn run_until_arrival(&mut self, time: Picos, early: Picos) {
+        let early = early.0.max(self.now + 1);
+        let is_watched = |port: &Port| matches!(port.owner, port::Owner::Node(node) if self.nodes[node].is_watched);
+        let is_close = self.isolated.iter().any(|first| self.ports[*first..*first + 2].iter().any(is_watched));
+        let until = if is_close { time.0.min(early) } else { time.0 };
+        if until < self.now {
+            return;
+        }
+        self.early = Some(early);
+        let until = self.run_routed(until);
+        self.early = None;
+        for at in 0..self.isolated.len() {
+            self.run_link(self.isolated[at], until);
+        }
+        self.now = until;
+    }
+
+    /// Has [`run_until_arrival`](Self::run_until_arrival) stop for packets that arrive at a node, from now on.
+    pub fn watch(&mut self, node: NodeId) {
+        if let Some(node) = self.nodes.get_mut(node.0) {
+            node.is_watched = true;
+        }
+    }
+
+    /// Returns how many packets wait at watched nodes.
+    fn packets_at_watched(&self) -> usize {
+        self.nodes.iter().filter(|node| node.is_watched).map(|node| node.incoming.packets()).sum()
     }
 
     /// Sends a packet from a node. It leaves as the link allows.
@@ -407,6 +440,7 @@ impl<O: Observer> Network<O> {
             scratch,
             routed_scratch,
             pause: 0,
+            early: None,
         }
     }
 

@@ -40,6 +40,11 @@ impl Application {
         }
     }
 
+    /// Returns whether it has something to do, or will soon, although nothing arrives.
+    pub(super) fn has_to_look<O: Observer>(&self, node: NodeId, network: &Network<O>) -> bool {
+        matches!(self, Application::Babble(_)) || network.peek(node).is_some()
+    }
+
     /// Takes the packets that have arrived at `node`, as long as answers to them have room.
     pub(super) fn answer<O: Observer>(&mut self, node: NodeId, network: &mut Network<O>, packet: &mut Vec<u8>) {
         if let Application::Babble(said) = self {

@@ -188,6 +188,7 @@ impl Builder {
             scratch: Scratch::default(),
             routed_scratch: super::routed::Scratch::default(),
             pause: 0,
+            early: None,
         })
     }
 

@@ -27,22 +27,28 @@ impl<O: Observer> Network<O> {
         }
     }
 
-    /// Runs all links that a router is on.
-    pub(super) fn run_routed(&mut self, until: u64) {
-        let happens = |network: &Self| network.schedule.first().filter(|(key, _)| key >> 1 <= until);
-        if happens(self).is_some() && self.next_check == NEVER && self.packets_wait() {
+    /// Runs all links that a router is on. Returns up to when: `until`, or an arrival that is to end the run.
+    pub(super) fn run_routed(&mut self, mut until: u64) -> u64 {
+        let happens = |network: &Self, until| network.schedule.first().filter(|(key, _)| key >> 1 <= until);
+        let mut reached = 0;
+        let waiting = if self.early.is_some() { self.packets_at_watched() } else { 0 };
+        if happens(self, until).is_some() && self.next_check == NEVER && self.packets_wait() {
             self.next_check = self.now + CHECK_INTERVAL.0;
         }
         loop {
-            if self.engine == Engine::Fast && happens(self).is_some() {
-                self.try_routed_batch(until);
+            if self.engine == Engine::Fast && happens(self, until).is_some() {
+                // Links that do not run take no part in a batch, and come after it.
+                reached = reached.max(self.try_routed_batch(until).unwrap_or(0));
+                until = self.end_early(until, reached, waiting);
             }
-            let Some((key, port)) = happens(self) else { break };
+            let Some((key, port)) = happens(self, until) else { break };
             if key >> 1 >= self.next_check {
                 self.check_deadlock(self.next_check);
             }
             self.step(port, key);
             self.update();
+            reached = reached.max(key >> 1);
+            until = self.end_early(until, reached, waiting);
         }
         // When nothing happens any more, there is no need to wait for the next look, nor for another.
         let is_still = self.next_check != NEVER && self.schedule.first().is_none();
@@ -54,15 +60,29 @@ impl<O: Observer> Network<O> {
         if is_still {
             self.next_check = NEVER;
         }
+        until
     }
 
-    /// Goes on in a batch where that is possible. After a failure some steps go one by one.
-    fn try_routed_batch(&mut self, until: u64) {
+    /// Returns when a run ends that has reached a time: at `until`, or sooner if more packets than before wait at watched nodes.
+    #[inline]
+    fn end_early(&self, until: u64, reached: u64, waiting: usize) -> u64 {
+        match self.early {
+            Some(early) if self.packets_at_watched() > waiting => until.min(reached.max(early)),
+            _ => until,
+        }
+    }
+
+    /// Goes on in a batch where that is possible, and returns up to when. After a failure some steps go one by one.
+    fn try_routed_batch(&mut self, until: u64) -> Option<u64> {
         if self.pause > 0 {
             self.pause -= 1;
-        } else if !self.run_routed_batch(until) {
+            return None;
+        }
+        let reached = self.run_routed_batch(until);
+        if reached.is_none() {
             self.pause = STEPS_WITHOUT_BATCH * self.ports.len();
         }
+        reached
     }
 
     fn step(&mut self, port: usize, key: u64) {

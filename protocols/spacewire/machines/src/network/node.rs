@@ -28,6 +28,8 @@ pub(super) struct Node {
     pub(super) too_long: u64,
     /// When the host may take the next N-char, if it takes them at a rate.
     next_take: u64,
+    /// Whether a packet that arrives here ends a run that ends with an arrival.
+    pub(super) is_watched: bool,
 }
 
 impl Node {
@@ -43,6 +45,7 @@ impl Node {
             skipping: false,
             too_long: 0,
             next_take: 0,
+            is_watched: false,
         }
     }
 

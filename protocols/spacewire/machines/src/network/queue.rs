@@ -208,6 +208,11 @@ impl Incoming {
         Some(header)
     }
 
+    #[cfg(test)]
+    pub(super) fn nth(&self, number: usize) -> Option<&PacketHeader> {
+        self.packets.get(number)
+    }
+
     pub(super) fn front(&self) -> Option<(&[u8], PacketHeader)> {
         let header = self.packets.front()?;
         Some((&self.bytes.as_slice()[..header.length], *header))

@@ -14,6 +14,7 @@ mod worms;
 
 use alloc::vec::Vec;
 
+use super::node::Node;
 use super::port::{NEVER, Owner};
 use super::run::end_of_packet;
 use super::schedule::Schedule;
@@ -69,12 +70,12 @@ enum Offer {
 }
 
 impl<O: Observer> Network<O> {
-    /// Lets all links of routers go on, to `until` or to where they need the other engine. Returns `false` if that is now.
-    pub(super) fn run_routed_batch(&mut self, until: u64) -> bool {
+    /// Lets all links of routers go on, to `until` or to where they need the other engine. Returns up to when, or `None` if that is now.
+    pub(super) fn run_routed_batch(&mut self, until: u64) -> Option<u64> {
         let mut links = core::mem::take(&mut self.routed_scratch.links);
         let Some(span) = self.batch_span(until, &mut links) else {
             self.routed_scratch.links = links;
-            return false;
+            return None;
         };
         let Scratch { sides, order, bytes, .. } = core::mem::take(&mut self.routed_scratch);
         let bit_min = links.iter().map(|first| self.ports[*first].bit_run.min(self.ports[*first + 1].bit_run)).min();
@@ -87,7 +88,7 @@ impl<O: Observer> Network<O> {
         let Batch { sides, order, links, bytes, horizon, .. } = batch;
         self.routed_scratch = Scratch { sides, order, links, bytes };
         self.settle_inputs(horizon);
-        true
+        Some(horizon)
     }
 }
 
@@ -365,14 +366,20 @@ impl<O: Observer> Batch<'_, O> {
                     side.runs.pop_front();
                 }
                 side.runs.push_back(run);
-                let incoming = &mut self.network.nodes[node].incoming;
+                let Node { incoming, is_watched, .. } = &mut self.network.nodes[node];
                 match run.kind {
                     Kind::Data => {
                         incoming.begin(Picos(arrive));
                         incoming.append(&self.bytes);
                     }
                     // An end with nothing before it is an empty packet, and discarded.
-                    Kind::End(code, _) if incoming.is_open() => _ = incoming.end(end_of_packet(code), Picos(arrive)),
+                    Kind::End(code, _) if incoming.is_open() => {
+                        incoming.end(end_of_packet(code), Picos(arrive));
+                        if *is_watched && let Some(early) = self.network.early {
+                            // Others may have committed themselves up to so far ahead.
+                            self.horizon = self.horizon.min(arrive.max(early).max(self.now + self.ahead));
+                        }
+                    }
                     Kind::End(..) => {}
                 }
                 side.make_room(Room { at: arrive, count, spacing: length });

@@ -240,10 +240,32 @@ fn send_through<O: Observer>(network: &mut Network<O>, nodes: &[NodeId], number:
     _ = network.send(pick(random, nodes), &bytes, end);
 }
 
+/// Runs a network up to a time, and looks at each stop whether it is one for an arrival, and in time.
+fn run_with_stops<O: Observer>(network: &mut Network<O>, nodes: &[NodeId], until: Picos, early: Picos) {
+    // The fastest link that runs may be the slowest one of all.
+    let bit_max = network.ports.iter().map(|port| port.bit_run).max().unwrap_or(0);
+    let waiting = |network: &Network<O>| -> Vec<usize> {
+        nodes.iter().step_by(2).map(|node| network.nodes[node.0].incoming.packets()).collect()
+    };
+    while network.now() < until {
+        let (before, began) = (waiting(network), network.now());
+        network.run_until_arrival(until, began + early);
+        let arrivals: Vec<Picos> = (nodes.iter().step_by(2).zip(before))
+            .filter_map(|(node, before)| network.nodes[node.0].incoming.nth(before).map(|header| header.ended))
+            .collect();
+        let earliest = arrivals.iter().min().map(|first| (*first).max(began + early));
+        let is_in_time = earliest.is_none_or(|earliest| network.now() <= earliest + Picos(160 * bit_max));
+        assert!(is_in_time, "{earliest:?} {:?}", network.now());
+        assert!(network.now() == until || earliest.is_some_and(|earliest| network.now() >= earliest));
+    }
+}
+
 fn play_routed<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
     let random = &mut Random::new(seed);
     let (mut network, nodes) = routed(random, engine);
     let (busy, faulty, coded) = (random.unit() * 0.97, random.chance(0.2), random.chance(0.3));
+    let stops = random.chance(0.5);
+    nodes.iter().step_by(2).for_each(|node| network.watch(*node));
     let mut packets = Vec::new();
     for number in 0..30 {
         while random.chance(busy) {
@@ -257,7 +279,13 @@ fn play_routed<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
             network.inject_at(pick(random, &nodes), pick(random, &FAULTS), at).unwrap();
         }
         let most = pick(random, &[100_000, 3_000_000, 20_000_000, 100_000_000]);
-        network.run_until(network.now() + Picos(random.below(most)));
+        let until = network.now() + Picos(random.below(most));
+        let early = Picos(pick(random, &[0, 1_000_000, 10_000_000]));
+        // What stops for arrivals does the same as what does not.
+        match engine {
+            Engine::Fast if stops => run_with_stops(&mut network, &nodes, until, early),
+            _ => network.run_until(until),
+        }
         if random.chance(0.5) {
             for node in &nodes {
                 packets.extend(receive_all(&mut network, *node));
