@@ -36,6 +36,12 @@ const QUIET: usize = 1;
 const TOGETHER: Range<Duration> = Duration::from_micros(100)..Duration::from_micros(400);
 /// Bytes at a gate beyond which its host is not read from until they are fewer: many small receives would cost more than a few large ones.
 const SATED: Range<usize> = 8 << 10..16 << 10;
+/// How many times as many where turns are late so often that queues would run dry before their hosts are read from.
+const SATED_LATE: usize = 8;
+/// Late turns are often when they are more than one in so many.
+const LATE_ONE_IN: u32 = 128;
+/// The pressure from which they count as often, and the highest, which so many turns in time take away.
+const PRESSURE: Range<u32> = 4 * LATE_ONE_IN..8192;
 /// How far the network may be behind the clock. What is beyond is given up, and counted.
 const BEHIND_MAX: Duration = Duration::from_millis(20);
 /// Bytes of frames that are put together for one host.
@@ -110,6 +116,8 @@ pub struct Bridge<O = ()> {
     origin: Option<Instant>,
     shortfall: Duration,
     lateness: Lateness,
+    /// A measure of how often turns are late: a late one adds [`LATE_ONE_IN`], and every turn takes one away.
+    pressure: u32,
     gates: Vec<Attached>,
     hosts: Peers<Host>,
     devices: Vec<(NodeId, Application)>,
@@ -133,6 +141,7 @@ impl<O: Observer> Bridge<O> {
             origin: None,
             shortfall: Duration::ZERO,
             lateness: Lateness::default(),
+            pressure: 0,
             gates: gates.into_iter().map(Attached::new).collect(),
             hosts: Peers::default(),
             devices: devices.into_iter().map(|(node, device)| (node, Application::new(device))).collect(),
@@ -269,6 +278,8 @@ impl<O: Observer> Bridge<O> {
         let behind = Duration::from_nanos(present.as_nanos().saturating_sub(next.as_nanos()));
         if next <= present {
             self.lateness.note(behind);
+            let is_late = behind > LATE[0];
+            self.pressure = (self.pressure + if is_late { LATE_ONE_IN } else { 0 }).min(PRESSURE.end).saturating_sub(1);
         }
         let given_up = behind.saturating_sub(BEHIND_MAX);
         if given_up.is_zero() {
@@ -310,9 +321,10 @@ impl<O: Observer> Bridge<O> {
     /// Finds out which hosts are not read from for a while, because what they have sent lasts for some time.
     fn sate(&mut self) {
         if self.pace == Pace::RealTime {
+            let times = if self.pressure > PRESSURE.start { SATED_LATE } else { 1 };
             for gate in &mut self.gates {
                 let (_, bytes) = self.network.queued(gate.gate.node);
-                gate.is_sated = bytes > if gate.is_sated { SATED.start } else { SATED.end };
+                gate.is_sated = bytes > times * if gate.is_sated { SATED.start } else { SATED.end };
             }
         }
     }

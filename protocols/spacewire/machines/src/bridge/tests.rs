@@ -1,6 +1,6 @@
 use super::*;
 use crate::EndOfPacket::Eop;
-use crate::network::{Builder, LinkSettings, NodeSettings};
+use crate::network::{Builder, LinkSettings, NodeSettings, RouterSettings};
 use crate::rmap::{Ram, TargetSettings};
 use crate::ssdtp2::{Decoder, DecoderSettings, Message};
 use hodo_machine::Address;
@@ -164,6 +164,55 @@ fn a_host_that_sends_too_fast_is_not_read_from() {
     run(&mut bridge, 100, 5_000);
     assert!(bridge.has_room(HOSTS[0]));
     assert_eq!(bridge.gates[1].counters.unclaimed, sent);
+}
+
+#[test]
+fn a_bridge_that_is_often_late_reads_further_ahead() {
+    let mut bridge = pair(Pace::RealTime);
+    connect(&mut bridge, HOSTS[0], PORTS[0]);
+    run(&mut bridge, 0, 100);
+    let fill = |bridge: &mut Bridge, bytes: usize| {
+        while bridge.network.queued(bridge.gates[0].gate.node).1 < bytes {
+            send(bridge, HOSTS[0], &[1; 1_000]);
+        }
+        bridge.sate();
+        bridge.has_room(HOSTS[0])
+    };
+    assert!(!fill(&mut bridge, 2 * SATED.end));
+    let mut millis = 1;
+    while bridge.pressure <= PRESSURE.start {
+        fill(&mut bridge, 3 * SATED.end);
+        millis += 1;
+        run(&mut bridge, millis * 1_000, millis * 1_000);
+    }
+    assert!(fill(&mut bridge, 2 * SATED.end) && !fill(&mut bridge, 1 + SATED_LATE * SATED.end));
+    // That is over after some time without late turns.
+    for millis in millis..millis + 200 {
+        fill(&mut bridge, 12_000);
+        run(&mut bridge, millis * 1_000, millis * 1_000 + 990);
+    }
+    assert!(bridge.pressure < PRESSURE.start && !fill(&mut bridge, 2 * SATED.end));
+}
+
+#[test]
+fn devices_answer_soon_within_one_long_turn() {
+    let mut builder = Builder::default();
+    let router = builder.router("router", RouterSettings::default()).unwrap();
+    let nodes = ["host", "echo"].map(|name| builder.node(name, NodeSettings::default()).unwrap());
+    for (node, port) in nodes.into_iter().zip(1..) {
+        builder.link(node, (router, port), &LinkSettings::default()).unwrap();
+    }
+    let echo = Device::Echo(alloc::vec![1]);
+    let gates = alloc::vec![gate(nodes[0], PORTS[0])];
+    let mut bridge = Bridge::new(builder.build().unwrap(), Pace::RealTime, gates, alloc::vec![(nodes[1], echo)]);
+    connect(&mut bridge, HOSTS[0], PORTS[0]);
+    run(&mut bridge, 0, 100);
+    for _ in 0..3 {
+        send(&mut bridge, HOSTS[0], &[2, 7]);
+    }
+    // There and back take 3 us; an answer waits for 20 us at the most.
+    run(&mut bridge, 130, 130);
+    assert_eq!(bridge.gates[0].counters.packets_out + bridge.gates[0].counters.unclaimed, 3);
 }
 
 #[test]
