@@ -19,6 +19,19 @@ const SEND_AFTER: usize = 64 << 10;
 /// Bytes of the longest packet that RMAP makes, of 16 MiB less one of data, with a path and headers.
 pub(crate) const PACKET_MAX: usize = (16 << 20) + 1024;
 
+/// Packets over this may be more than a port takes.
+const LONG: usize = 64 << 10;
+
+/// Returns what else to check when a port that was sent a packet of this length has ended the connection.
+pub(crate) fn or_too_long(length: usize) -> String {
+    match length {
+        0..=LONG => String::new(),
+        _ => {
+            format!("; check that it takes packets of {length} bytes (`packet_max` in the file of a bridge's network)")
+        }
+    }
+}
+
 /// How a port is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionSettings {
@@ -49,13 +62,16 @@ pub enum SessionError {
     Port(#[from] PortError),
     /// The port cannot be reached, or the connection was lost.
     #[error(
-        "{port}: {why}; check that a bridge runs there, as `hodo spacewire bridge`, and that no other host took its place"
+        "{port}: {why}; check that a bridge runs there, as `hodo spacewire bridge`, and that no other host took its place{}",
+        or_too_long(*.longest)
     )]
     Closed {
         /// The port.
         port: String,
         /// The reason.
         why: Closed,
+        /// The bytes of the longest packet sent.
+        longest: usize,
     },
     /// Nothing answers there.
     #[error("{port}: no connection within {} ms; check address and network", .timeout.as_millis())]
@@ -138,6 +154,8 @@ pub struct Session {
     line: Endpoint<Client<Inbox>, Sockets>,
     /// Whether the last arrival was a packet of the inbox, which is still there because the caller looks at it.
     lent: bool,
+    /// The bytes of the longest packet sent.
+    longest: usize,
 }
 
 impl Session {
@@ -161,7 +179,7 @@ impl Session {
         let client = ClientSettings { packet_max, directions, ..ClientSettings::new(port.port.clone()) };
         let client = Client::new(client, Inbox::new(InboxSettings::default()));
         let line = Endpoint::new(client, sockets, Clock::start());
-        let mut session = Session { name, settings: *settings, line, lent: false };
+        let mut session = Session { name, settings: *settings, line, lent: false, longest: 0 };
         let until = session.line.now() + settings.timeout;
         while !session.line.machine().is_connected() {
             if session.step(settings.wait, until)? >= until && !session.line.machine().is_connected() {
@@ -189,6 +207,7 @@ impl Session {
     /// The reason that it cannot be sent.
     #[inline]
     pub fn send(&mut self, packet: &[u8], end: EndOfPacket) -> Result<(), SessionError> {
+        self.longest = self.longest.max(packet.len());
         self.queue(|client| client.send(packet, end))
     }
 
@@ -197,6 +216,7 @@ impl Session {
     /// # Errors
     /// The reason that it cannot be sent.
     pub fn send_shared(&mut self, packet: &bytes::Bytes, end: EndOfPacket) -> Result<(), SessionError> {
+        self.longest = self.longest.max(packet.len());
         self.queue(|client| client.send_shared(packet.clone(), end))
     }
 
@@ -330,9 +350,9 @@ impl Session {
 
     /// Takes one turn, and returns when it ended.
     fn step(&mut self, wait: Wait, until: Instant) -> Result<Instant, SessionError> {
-        let mut failed = None;
+        let (mut failed, longest) = (None, self.longest);
         let turned = self.line.step(wait, until, &mut |event| match event {
-            ClientEvent::Closed(why) => failed = Some(SessionError::Closed { port: self.name.clone(), why }),
+            ClientEvent::Closed(why) => failed = Some(SessionError::Closed { port: self.name.clone(), why, longest }),
             ClientEvent::Malformed(why) => failed = Some(SessionError::Malformed { port: self.name.clone(), why }),
             _ => {}
         });

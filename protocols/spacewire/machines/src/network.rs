@@ -159,34 +159,24 @@ impl<O: Observer> Network<O> {
 
     /// Lets time pass. Everything up to and at `time` happens.
     pub fn run_until(&mut self, time: Picos) {
-        let until = time.0;
-        if until < self.now {
+        if time.0 < self.now {
             return;
         }
+        let until = self.run_routed(time.0);
         for at in 0..self.isolated.len() {
             self.run_link(self.isolated[at], until);
         }
-        self.run_routed(until);
         self.now = until;
     }
 
     /// Lets time pass up to `time`, or, from `early` on, to shortly after a packet has arrived at a node that is [watched](Self::watch):
     /// 160 bits of the fastest link that runs, at the most. Where such a node is linked to another node, time passes to `early`.
     pub fn run_until_arrival(&mut self, time: Picos, early: Picos) {
-        let early = early.0.max(self.now + 1);
-        let is_watched = |port: &Port| matches!(port.owner, port::Owner::Node(node) if self.nodes[node].is_watched);
-        let is_close = self.isolated.iter().any(|first| self.ports[*first..*first + 2].iter().any(is_watched));
-        let until = if is_close { time.0.min(early) } else { time.0 };
-        if until < self.now {
-            return;
-        }
-        self.early = Some(early);
-        let until = self.run_routed(until);
+        let early = Picos(early.0.max(self.now + 1));
+        let is_close = self.isolated.iter().any(|first| self.is_watched(*first) || self.is_watched(*first + 1));
+        self.early = Some(early.0);
+        self.run_until(if is_close { time.min(early) } else { time });
         self.early = None;
-        for at in 0..self.isolated.len() {
-            self.run_link(self.isolated[at], until);
-        }
-        self.now = until;
     }
 
     /// Has [`run_until_arrival`](Self::run_until_arrival) stop for packets that arrive at a node, from now on.
@@ -194,6 +184,11 @@ impl<O: Observer> Network<O> {
         if let Some(node) = self.nodes.get_mut(node.0) {
             node.is_watched = true;
         }
+    }
+
+    /// Returns whether a port is that of a watched node.
+    fn is_watched(&self, port: usize) -> bool {
+        matches!(self.ports[port].owner, port::Owner::Node(node) if self.nodes[node].is_watched)
     }
 
     /// Returns how many packets wait at watched nodes.

@@ -3,6 +3,7 @@ use super::options::{Far, Target};
 use super::pages::Pages;
 use super::ports::Ports;
 use super::{ECHO, ONE_WAY, Pending, request, stamp};
+use crate::session::or_too_long;
 use bytes::Bytes;
 use hodo_io::usage::Usage;
 use hodo_io::{Endpoint, Sockets};
@@ -25,9 +26,6 @@ const TIME_CODES_AT_ONCE: u32 = 1024;
 const TIME_CODES_BEHIND: usize = 1 << 20;
 /// Packets from here on are not copied, where they are all alike.
 const SHARED: usize = 4096;
-
-/// Packets over this may be more than a port takes.
-const LONG: usize = 64 << 10;
 
 /// Ports of bridges, as the tester sees them.
 pub(super) struct RealLink {
@@ -171,15 +169,11 @@ impl RealLink {
         let outcome = driver.turn(wait, until, &mut |(client, event)| match event {
             ClientEvent::Connected(_) => *connected += 1,
             ClientEvent::Closed(why) => {
-                let channel = client as u32;
-                failed.get_or_insert(if *connected == ports && payload.len() > LONG {
-                    let what = format!(
-                        "{why}; does it take packets of {} bytes? (`packet_max` in the file of a bridge's network)",
-                        payload.len()
-                    );
-                    LinkError::PeerMisbehaved { channel, what }
-                } else {
+                let (channel, remedy) = (client as u32, or_too_long(payload.len()));
+                failed.get_or_insert(if *connected < ports || remedy.is_empty() {
                     LinkError::Closed { channel, why }
+                } else {
+                    LinkError::PeerMisbehaved { channel, what: format!("{why}{remedy}") }
                 });
             }
             ClientEvent::Malformed(why) => {

@@ -48,7 +48,10 @@ impl<O: Observer> Network<O> {
             self.step(port, key);
             self.update();
             reached = reached.max(key >> 1);
-            until = self.end_early(until, reached, waiting);
+            // A node receives with its own port's steps only.
+            if self.is_watched(port) {
+                until = self.end_early(until, reached, waiting);
+            }
         }
         // When nothing happens any more, there is no need to wait for the next look, nor for another.
         let is_still = self.next_check != NEVER && self.schedule.first().is_none();

@@ -4,6 +4,7 @@ use alloc::string::String;
 
 use super::port::{NEVER, SECOND};
 use super::queue::{Incoming, Outgoing};
+use super::run::end_of_packet;
 use super::{EndOfPacket, Network, NodeSettings, Observer, SendError, Sink};
 use crate::character::Code;
 use crate::time::Picos;
@@ -88,8 +89,7 @@ impl Node {
     fn accept(&mut self, code: Code, now: u64) -> bool {
         let end = match code {
             Code::Data(byte) => return self.accept_byte(byte, now),
-            Code::Eop => EndOfPacket::Eop,
-            _ => EndOfPacket::Eep,
+            code => end_of_packet(code),
         };
         // An end with nothing before it is an empty packet, and discarded.
         if !core::mem::replace(&mut self.skipping, false) && self.incoming.is_open() {

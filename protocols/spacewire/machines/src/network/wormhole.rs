@@ -1,6 +1,7 @@
 //! Packets on their way through a router: each holds its output from its first character to its end.
 use super::port::NEVER;
 use super::router::{PORTS, Route, Source, Stored, Worm};
+use super::run::end_of_packet;
 use super::{EndOfPacket, Network, Observer, PortView, WhenDown};
 use crate::character::Code;
 
@@ -319,8 +320,7 @@ impl<O: Observer> Network<O> {
                 }
                 return;
             }
-            Code::Eop => EndOfPacket::Eop,
-            _ => EndOfPacket::Eep,
+            code => end_of_packet(code),
         };
         self.set_worm(router, input, Worm::Header, now);
         self.collected(router, input, end, now);
