@@ -1,15 +1,15 @@
-"""The result contract, version 2, as checks: what every document that hodo writes must hold."""
+"""The result contract, version 3, as checks: what every document that hodo writes must hold."""
 
 import base64
 import json
 import zlib
 
-SCHEMA = "hodo.result/2"
+SCHEMA = "hodo.result/3"
 TESTS = ("rate", "latency", "random", "channels", "open", "updates")
 MODES = ("both", "send", "receive")
-STATES = ("stable", "drifting", "bimodal", "noisy", "missed", "interrupted", "failed")
-KINDS = ("line", "baseline", "model")
-BINDS = ("line", "window", "roundtrip", "cpu", "bus", "schedule", "far_end", "unknown")
+STATES = ("stable", "noisy", "bimodal", "drifting", "missed", "stalled", "interrupted", "failed")
+KINDS = ("line", "plain_loop", "model")
+BINDS = ("line", "window", "roundtrip", "cpu", "bus", "schedule", "far_end", "loss", "buffer", "quota", "others", "unknown")
 TSV_COLUMNS = (
     "protocol link test mode size_bytes window channels batch wait repeats operations_per_s payload_mbit_per_s"
     " average_time_us latency_p50_us latency_p99_us cpu_machine_percent cpu_local_percent cpu_remote_percent"
@@ -19,6 +19,7 @@ TSV_COLUMNS = (
     " reordered refused overrun simulated host kernel started commit"
     " simulation_host_s simulation_times_real_time simulation_machine_percent simulation_local_percent"
     " simulation_local_ns_per_operation simulation_user_s simulation_system_s"
+    " average_packet_time_us times_plain_loop stalls stalled_s"
 ).split()
 # The front of every HdrHistogram V2 in compressed form.
 HISTOGRAM_COOKIE = 0x1C849314
@@ -81,13 +82,39 @@ STAGE = {
     "p99_ns": Null(COUNT),
     "share": NUMBER,
 }
+STALL = {
+    "at_s": NUMBER,
+    "lasted_s": NUMBER,
+    "operations_late": COUNT,
+    "whose": Null(("link", "far_end", "host")),
+    "saw": {
+        "retransmitted": Null(COUNT),
+        "timeouts": Null(COUNT),
+        "queue_drops": Null(COUNT),
+        "card_drops": Null(COUNT),
+        "softirq_s": Null(NUMBER),
+        "steal_s": Null(NUMBER),
+        "others_s": Null(NUMBER),
+        "waited_for_processor_s": Null(NUMBER),
+    },
+}
+# Bare sockets in the row's shape.
+PLAIN_LOOP = {
+    "operations_per_s": NUMBER,
+    "payload_bits_per_s": NUMBER,
+    "latency_ns": Null(NUMBER),
+    "cost_ns": Null(NUMBER),
+    "looks": COUNT,
+    "spread": NUMBER,
+    "shape": TEXT,
+}
 MEASUREMENT = {
     "protocol": TEXT,
     "link": TEXT,
     "test": TESTS,
     "mode": MODES,
     "size_bytes": Null(COUNT),
-    "window": COUNT,
+    "window": Null(COUNT),
     "channels": COUNT,
     "batch": COUNT,
     "wait": TEXT,
@@ -108,8 +135,10 @@ MEASUREMENT = {
     "loss": {"lost": COUNT, "duplicated": COUNT, "reordered": COUNT, "retransmitted": COUNT, "refused": COUNT, "overrun": COUNT},
     "limit": Null(LIMIT),
     "share_of_limit": Null(NUMBER),
+    "times_plain_loop": Null(NUMBER),
     "stages": Each(STAGE),
     "verdict": {"state": STATES, "text": TEXT},
+    "stalls": Each(STALL),
     "intervals": Each({"t_s": NUMBER, "operations": COUNT, "payload_bytes": COUNT}),
 }
 ENVIRONMENT = {
@@ -167,6 +196,8 @@ def check_document(document):
     for number, measurement in enumerate(document["measurements"]):
         if "simulation" in measurement:
             check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
+        if "plain_loop" in measurement:
+            check(f"measurements[{number}].plain_loop", measurement["plain_loop"], PLAIN_LOOP)
         if "shortfall_s" in measurement:
             check(f"measurements[{number}].shortfall_s", measurement["shortfall_s"], NUMBER)
         check_sense(f"measurements[{number}]", measurement)
@@ -231,6 +262,10 @@ def check_sense(where, found):
     if ("simulation" in found) != found["link"].startswith("sim+") and found["operations"] > 0:
         complain(where, "a simulated link says what it cost this host, and no other does")
     limit = found["limit"]
+    if (found["times_plain_loop"] is not None) != ("plain_loop" in found):
+        complain(where, "what was achieved over the plain loop stands where there is one, and only there")
+    if limit and limit["kind"] == "plain_loop" and found["share_of_limit"] is not None:
+        complain(where, "a share of a plain loop, which is no bound")
     if limit and all(limit[name] is None for name in ("payload_bits_per_s", "operations_per_s", "latency_ns")):
         complain(f"{where}.limit", "a limit without a figure")
     if limit and not limit["formula"].strip():
@@ -278,10 +313,14 @@ def may_be_null(one):
     if one["test"] == "random":
         paths.add(".size_bytes")
     if one["test"] != "latency":
-        # A baseline has a time only where one operation is in flight at a time.
-        paths.add(".limit.latency_ns")
-    if one["limit"] and one["limit"]["kind"] != "baseline":
+        # A plain loop has a time only where one operation is in flight at a time.
+        paths |= {".limit.latency_ns", ".plain_loop.latency_ns"}
+    if one["limit"] and one["limit"]["kind"] == "plain_loop":
+        paths.add(".share_of_limit")
+    else:
         paths.add(".limit.spread")
+    if "plain_loop" not in one:
+        paths.add(".times_plain_loop")
     if one["test"] == "updates" and "rate_asked" not in one:
         # A few of them may be taken from what has been buffered, far faster than bare sockets send.
         paths |= {".limit", ".share_of_limit"}

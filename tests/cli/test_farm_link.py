@@ -22,7 +22,8 @@ def test_every_test_over_nodes(link, plan):
     for one in document["measurements"]:
         assert (one["protocol"], one["mode"], one["loss"]["lost"]) == ("farm", "send", 0)
         assert one["verdict"]["state"] not in ("interrupted", "failed"), one["verdict"]
-        assert one["limit"]["kind"] == ("baseline" if link == "farm" else "model") and one["share_of_limit"]
+        assert one["limit"]["kind"] in (("line", "plain_loop") if link == "farm" else ("model",))
+        assert one["times_plain_loop"] if link == "farm" else one["share_of_limit"]
         assert [node["number"] for node in one["nodes"]] == list(range(one["channels"]))
         if one["channels"] > 1:
             assert "shares of nodes" in one["verdict"]["text"] and one["fairness"]["min_over_max"] > 0

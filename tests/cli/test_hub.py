@@ -210,8 +210,8 @@ def test_its_part_of_the_time_of_an_operation_is_told(version):
     # What the hub tells is within what this side waits; it samples few of so short a run, and tells to within 3 %.
     assert max(stage["p50_ns"] for stage in there[:3]) < 1.1 * one["latency_ns"]["max"]
     assert one["cpu"]["remote"]["user_s"] >= 0
-    # The baseline does both exchanges too.
-    assert one["limit"]["kind"] == "baseline" and "by UDP from the hub to the board" in one["limit"]["formula"]
+    # The plain loop does both exchanges too.
+    assert one["limit"]["kind"] == "plain_loop" and "by UDP from the hub to the board" in one["limit"]["formula"]
 
 
 def test_a_stage_that_cannot_be_is_not_told():

@@ -25,7 +25,7 @@ def between(wire, scheme, *plan):
 
 
 def wait_until_sent(wire, count):
-    """Until a run is under way: what it does before, its baseline too, does not pass the wire."""
+    """Until a run is under way: what it does before does not pass the wire."""
     command.wait_until(lambda: wire.sent_bytes() > count, f"{count} bytes have been sent")
 
 

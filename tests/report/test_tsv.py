@@ -2,16 +2,10 @@
 
 import copy
 
+import contract
 import pandas
 import pytest
 
-COLUMNS = """protocol link test mode size_bytes window channels batch wait repeats operations_per_s payload_mbit_per_s
-average_time_us latency_p50_us latency_p99_us cpu_machine_percent cpu_local_percent cpu_remote_percent
-limit_mbit_per_s share_of_limit lost retransmitted verdict limit_kind limit_us binds rate_low rate_high latency_min_us
-latency_p90_us latency_p99_9_us latency_max_us cpu_local_ns_per_operation cpu_remote_ns_per_operation cpu_s_per_gbit
-user_s system_s rate_asked seed duplicated reordered refused overrun simulated host kernel started commit
-simulation_host_s simulation_times_real_time simulation_machine_percent simulation_local_percent
-simulation_local_ns_per_operation simulation_user_s simulation_system_s""".split()
 WORDS = {"protocol", "link", "test", "mode", "wait", "verdict", "limit_kind", "binds", "simulated", "host", "kernel"}
 WORDS |= {"started", "commit"}
 
@@ -22,11 +16,11 @@ def frame(render, sample):
 
 
 def test_columns_are_those_of_the_contract(frame, sample):
-    assert list(frame.columns) == COLUMNS
+    assert list(frame.columns) == contract.TSV_COLUMNS
     assert len(frame) == len(sample["measurements"])
 
 
-@pytest.mark.parametrize("column", [column for column in COLUMNS if column not in WORDS])
+@pytest.mark.parametrize("column", [column for column in contract.TSV_COLUMNS if column not in WORDS])
 def test_figures_are_numbers(frame, column):
     assert pandas.api.types.is_numeric_dtype(frame[column])
 

@@ -23,7 +23,7 @@ fn commands(folder: &Folder) -> Vec<(Vec<String>, i32)> {
     assert_eq!(ran(hodo(&bench).output().expect("the program runs")).status, 0);
     let text = std::fs::read_to_string(&result).expect("it was written");
     let changed =
-        text.replace("\"hodo.result/2\"", "\"hodo.result/2\" ").replace("\"size_bytes\": 64", "\"size_bytes\": 65");
+        text.replace("\"hodo.result/3\"", "\"hodo.result/3\" ").replace("\"size_bytes\": 64", "\"size_bytes\": 65");
     std::fs::write(&other, changed).expect("it can be written");
     std::fs::write(&table, "<node><node id=\"A\" address=\"0x1\"/></node>").expect("it can be written");
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();

@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 
-const WARM_UP: Duration = Duration::from_millis(30);
-const COUNTED: Duration = Duration::from_millis(100);
+const WARM_UP: Duration = Duration::from_millis(10);
+const COUNTED: Duration = Duration::from_millis(40);
 /// The timeout of a blocking call, after which the thread checks whether the measurement is over.
 const LOOK_UP: Duration = Duration::from_millis(20);
 /// The bytes moved with one call.
@@ -124,7 +124,7 @@ impl Measurement {
 }
 
 impl Floor {
-    /// Measures for about an eighth of a second.
+    /// Measures for about a twentieth of a second.
     ///
     /// # Errors
     /// Returns `InvalidInput` for connections over UDP or without any pair of processors, and otherwise the operating

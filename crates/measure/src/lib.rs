@@ -23,9 +23,10 @@ pub use hodo_io::usage::Usage;
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use result::{
-    Binding, Clock, ClockDifference, Cpu, Document, Environment, Estimate, Fairness, FarEndFacts, Interval, Latency,
-    Limit, LimitKind, Loss, Measurement, NodeShare, ProcessCpu, Published, Rate, SCHEMA, SCHEMA_1, Side,
-    SimulationCost, Stage, State, TcpTimes, Tool, Verdict,
+    Binding, Clock, ClockDifference, Confidence, Cpu, Diagnosis, Document, Environment, Estimate, Experiment, Fairness,
+    FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, Loss, Measurement, NodeShare, OLDER_SCHEMAS,
+    Observed, PlainLoop, ProcessCpu, Published, Rate, SCHEMA, Side, SimulationCost, Stage, Stall, State, TcpTimes,
+    Tool, Verdict, Whose,
 };
 pub use run::{Progress, Run, Unwatched, Watch, run};
 pub use sizes::Sizes;

@@ -1,3 +1,4 @@
+use crate::{Cpu, Loss, Measurement, Rate, Verdict};
 use hodo_machine::Wait;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -144,6 +145,52 @@ impl Plan {
             seed: 1,
             stages: false,
             stall: Duration::from_secs(5),
+        }
+    }
+
+    /// Returns a measurement of this plan over the link with this URI in which nothing has been measured.
+    #[must_use]
+    pub fn unmeasured(&self, protocol: &str, link: &str, verdict: Verdict) -> Measurement {
+        let (min, max) = self.size.bounds();
+        let drawn = matches!(self.size, Size::Uniform { .. });
+        Measurement {
+            protocol: protocol.to_owned(),
+            link: link.to_owned(),
+            test: self.test,
+            mode: self.mode,
+            size_bytes: (!drawn).then_some(u64::from(max)),
+            size_min_bytes: drawn.then_some(u64::from(min)),
+            size_max_bytes: drawn.then_some(u64::from(max)),
+            window: Some(self.window),
+            channels: self.channels,
+            batch: self.batch,
+            rate_asked: self.scheduled_rate(),
+            wait: self.wait.to_string(),
+            seed: self.seed,
+            repeats: 0,
+            operations: 0,
+            payload_bytes: 0,
+            elapsed_s: 0.0,
+            rate: Rate::default(),
+            latency_ns: None,
+            cpu: Cpu::default(),
+            simulation: None,
+            shortfall_s: None,
+            tcp: None,
+            loss: Loss::default(),
+            limit: None,
+            share_of_limit: None,
+            times_plain_loop: None,
+            plain_loop: None,
+            stages: Vec::new(),
+            clock_difference: None,
+            verdict,
+            stalls: Vec::new(),
+            intervals: Vec::new(),
+            far_intervals: None,
+            published: Vec::new(),
+            nodes: Vec::new(),
+            fairness: None,
         }
     }
 

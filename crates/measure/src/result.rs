@@ -1,17 +1,27 @@
-//! The result contract, version 2: the document that `hodo bench --json` writes. Documents of version 1 are read too.
+//! The result contract, version 3: the document that `hodo bench --json` writes. Documents of versions 1 and 2 are read too.
 
 mod cpu;
+mod diagnosis;
+mod fairness;
+mod limit;
+mod stall;
+mod verdict;
 
 pub use cpu::{Cpu, ProcessCpu, SimulationCost};
+pub use diagnosis::{Confidence, Diagnosis, Experiment};
+pub use fairness::{Fairness, NodeShare};
+pub use limit::{Binding, Limit, LimitKind, PlainLoop};
+pub use stall::{Observed, Stall, Whose};
+pub use verdict::{State, Verdict};
 
-use crate::{Mode, Test, statistics};
+use crate::{Mode, Test};
 use hodo_io::nic::Nic;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's form.
-pub const SCHEMA: &str = "hodo.result/2";
-/// The form of before, which lacks fields of this one and calls a baseline a `floor`. It can be read as this one.
-pub const SCHEMA_1: &str = "hodo.result/1";
+pub const SCHEMA: &str = "hodo.result/3";
+/// The earlier forms, which can be read as this one.
+pub const OLDER_SCHEMAS: [&str; 2] = ["hodo.result/1", "hodo.result/2"];
 
 /// Everything one run of the tester found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +34,9 @@ pub struct Document {
     pub environment: Environment,
     /// The measurements, in order.
     pub measurements: Vec<Measurement>,
+    /// The bottleneck of the link, where that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Diagnosis>,
 }
 
 /// The program that wrote a document.
@@ -116,8 +129,8 @@ pub struct Measurement {
     /// The largest size drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size_max_bytes: Option<u64>,
-    /// Operations in flight per channel.
-    pub window: u32,
+    /// Operations in flight per channel; null where nothing bounds them.
+    pub window: Option<u32>,
     /// Channels.
     pub channels: u32,
     /// Operations per packet.
@@ -156,8 +169,14 @@ pub struct Measurement {
     pub loss: Loss,
     /// How fast it could be; null where no limit is known.
     pub limit: Option<Limit>,
-    /// Achieved over limit, of the figure that the test is about.
+    /// Achieved over limit, of the figure that the test is about; null against a plain loop, which is no bound.
     pub share_of_limit: Option<f64>,
+    /// Achieved over the plain loop of bare sockets, of the same figure; null where there is none.
+    #[serde(default)]
+    pub times_plain_loop: Option<f64>,
+    /// The plain loop; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plain_loop: Option<PlainLoop>,
     /// Where the time went, where the protocol stamps it.
     pub stages: Vec<Stage>,
     /// The far end's clock beside ours, where times are counted from its stamps.
@@ -165,8 +184,14 @@ pub struct Measurement {
     pub clock_difference: Option<ClockDifference>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
-    /// The run over time, at most 200 entries.
+    /// Silences that the test cannot explain, in the order of time; of very many the longest.
+    #[serde(default)]
+    pub stalls: Vec<Stall>,
+    /// The run over time: what completed in each of at most 200 pieces.
     pub intervals: Vec<Interval>,
+    /// The arrivals at the far end likewise, where it counts them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub far_intervals: Option<FarIntervals>,
     /// The figures that a study published for the same plan, if this repeats one. They are another machine's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
@@ -189,6 +214,12 @@ impl Measurement {
         ))
     }
 
+    /// Returns the operations in flight on all channels together; `None` where nothing bounds them.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<u64> {
+        Some(u64::from(self.window?) * u64::from(self.channels))
+    }
+
     /// Returns the share of its schedule that was held; `None` without a schedule.
     #[must_use]
     pub fn schedule_held(&self) -> Option<f64> {
@@ -203,59 +234,6 @@ pub struct Published {
     pub setting: String,
     /// Operations per second.
     pub operations_per_s: f64,
-}
-
-/// The share of one node in the counted time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeShare {
-    /// The number of the node.
-    pub number: u32,
-    /// Events that it answered.
-    pub events: u64,
-}
-
-/// How evenly nodes were served.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Fairness {
-    /// Events of the node with the fewest, over those of the one with the most.
-    pub min_over_max: f64,
-    /// Jain's index: 1 for all alike, 1/n for all at one of n.
-    pub jain: f64,
-    /// The coefficient of variation.
-    pub variation: f64,
-    /// The length of the windows that `worst_window` is about.
-    pub window_s: f64,
-    /// The least `min_over_max` of any whole window; null where the run was shorter than one.
-    pub worst_window: Option<f64>,
-}
-
-impl Fairness {
-    /// Returns the fairness of these nodes; `None` if they served no events.
-    #[must_use]
-    pub fn of_nodes(nodes: &[NodeShare], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
-        let events: Vec<u64> = nodes.iter().map(|node| node.events).collect();
-        Fairness::of(&events, window_s, worst_window)
-    }
-
-    /// Returns the fairness in words, for a verdict.
-    #[must_use]
-    pub fn text(&self) -> String {
-        format!("shares of nodes {:.3} least over most, Jain's index {:.4}", self.min_over_max, self.jain)
-    }
-
-    /// Returns the fairness of these counts of events, one for each node; `None` if all are zero.
-    #[must_use]
-    pub fn of(events: &[u64], window_s: f64, worst_window: Option<f64>) -> Option<Self> {
-        events.iter().find(|events| **events > 0)?;
-        let events: Vec<f64> = events.iter().map(|events| *events as f64).collect();
-        Some(Fairness {
-            min_over_max: statistics::least_over_most(&events),
-            jain: statistics::jain(&events),
-            variation: statistics::coefficient_of_variation(&events),
-            window_s,
-            worst_window,
-        })
-    }
 }
 
 /// How fast.
@@ -367,96 +345,6 @@ const fn is_none(count: &u64) -> bool {
     *count == 0
 }
 
-/// The bound that theory or a bare socket sets.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Limit {
-    /// Payload bits per second.
-    pub payload_bits_per_s: Option<f64>,
-    /// Operations per second.
-    pub operations_per_s: Option<f64>,
-    /// The shortest time of an operation.
-    pub latency_ns: Option<f64>,
-    /// Where it comes from.
-    pub kind: LimitKind,
-    /// Which bound binds.
-    pub binds: Binding,
-    /// The computation, with the numbers put in.
-    pub formula: String,
-    /// The assumptions.
-    pub assumes: String,
-    /// How far the two measurements of a baseline, before and after, were apart, as a share of the better one.
-    #[serde(default)]
-    pub spread: Option<f64>,
-    /// The observations where no bound was reached, and those of what binds beside the bounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub saw: Option<String>,
-}
-
-/// Where a limit comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum LimitKind {
-    /// The line's rate and the headers.
-    Line,
-    /// Bare sockets in the protocol's shape, measured before and after the row. Version 1 says `floor`.
-    #[serde(alias = "floor")]
-    Baseline,
-    /// The simulated link's settings.
-    Model,
-}
-
-/// Which bound binds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Binding {
-    /// Line rate times payload share.
-    Line,
-    /// Window over round-trip.
-    Window,
-    /// The rate that was asked for.
-    Schedule,
-    /// The processors: cost per operation.
-    Cpu,
-    /// The bus between memory and adapter.
-    Bus,
-    /// The round-trip itself.
-    RoundTrip,
-    /// The far end: its own time for an operation, or its reading.
-    #[serde(rename = "far_end")]
-    FarEnd,
-    /// Under 90 % of the least bound was reached, and nothing else was seen to bind.
-    Unknown,
-}
-
-impl Binding {
-    /// Returns the bound's name, as in the document.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Binding::Line => "line",
-            Binding::Window => "window",
-            Binding::Schedule => "schedule",
-            Binding::Cpu => "cpu",
-            Binding::Bus => "bus",
-            Binding::RoundTrip => "roundtrip",
-            Binding::FarEnd => "far_end",
-            Binding::Unknown => "unknown",
-        }
-    }
-}
-
-impl LimitKind {
-    /// Returns the kind in a word, as in the document.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            LimitKind::Line => "line",
-            LimitKind::Baseline => "baseline",
-            LimitKind::Model => "model",
-        }
-    }
-}
-
 /// Where the time went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
@@ -497,73 +385,15 @@ pub enum Side {
     Remote,
 }
 
-/// Whether the figures can be trusted, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// In a word.
-    pub state: State,
-    /// In a sentence.
-    pub text: String,
-}
-
-impl Verdict {
-    /// Returns this verdict with the fairness of these nodes appended, if there are several.
-    #[must_use]
-    pub fn with(mut self, nodes: &[NodeShare]) -> Verdict {
-        if nodes.len() > 1
-            && let Some(fairness) = Fairness::of_nodes(nodes, 0.0, None)
-        {
-            self.text = format!("{}; {}", self.text, fairness.text());
-        }
-        self
-    }
-}
-
-/// Whether the figures can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum State {
-    /// The rate was the same throughout.
-    Stable,
-    /// The rate had a slope: a longer run would find another figure.
-    Drifting,
-    /// The rate jumped between two levels.
-    Bimodal,
-    /// The rate varied too much to quote.
-    Noisy,
-    /// The schedule of an open loop or of updates was not held.
-    Missed,
-    /// The run was cut short; what had been measured is there.
-    Interrupted,
-    /// Nothing useful was measured.
-    Failed,
-}
-
-impl State {
-    /// All states, the best first.
-    pub const ALL: [State; 7] = [
-        State::Stable,
-        State::Drifting,
-        State::Bimodal,
-        State::Noisy,
-        State::Missed,
-        State::Interrupted,
-        State::Failed,
-    ];
-
-    /// Returns the state in a word, as in the document.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            State::Stable => "stable",
-            State::Drifting => "drifting",
-            State::Bimodal => "bimodal",
-            State::Noisy => "noisy",
-            State::Missed => "missed",
-            State::Interrupted => "interrupted",
-            State::Failed => "failed",
-        }
-    }
+/// The operations that the far end received in each piece of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FarIntervals {
+    /// How far its clock may be off from this side's, in either direction, after the correction.
+    pub error_ns: u64,
+    /// How far its clock is ahead of this side's: the correction that has been made.
+    pub ahead_ns: i64,
+    /// The pieces, on this side's clock.
+    pub intervals: Vec<Interval>,
 }
 
 /// One piece of the run.
@@ -575,39 +405,4 @@ pub struct Interval {
     pub operations: u64,
     /// Payload bytes of those.
     pub payload_bytes: u64,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Takes the two extremes of the published 17-hour run, whose 20 nodes had from 9,168,862 to 10,709,545 events
-    /// each.
-    #[test]
-    fn fairness_is_what_the_study_means_by_it() {
-        let fairness = Fairness::of(&[9_168_862, 10_709_545], 10.0, None).unwrap();
-        assert!((fairness.min_over_max - 0.856).abs() < 0.001, "{fairness:?}");
-        assert!((Fairness::of(&[5, 5, 5], 10.0, None).unwrap().jain - 1.0).abs() < 1e-12);
-        assert!((Fairness::of(&[9, 0, 0], 10.0, None).unwrap().jain - 1.0 / 3.0).abs() < 1e-12);
-        assert_eq!(Fairness::of(&[], 10.0, None), None);
-    }
-
-    #[test]
-    fn other_programs_are_named_over_a_twentieth_of_the_machine() {
-        let told = |percent| Cpu { others_percent: percent, ..Cpu::default() }.others_text();
-        assert_eq!([told(None), told(Some(4.9))], [None, None]);
-        let text = "other programs took 31 % of the machine's CPU; end them for a figure to quote";
-        assert_eq!(told(Some(31.4)).as_deref(), Some(text));
-    }
-
-    #[test]
-    fn a_verdict_tells_how_even_several_nodes_were() {
-        let told = |events: &[u64]| {
-            let nodes: Vec<NodeShare> =
-                (0..).zip(events).map(|(number, events)| NodeShare { number, events: *events }).collect();
-            Verdict { state: State::Stable, text: "stable".into() }.with(&nodes).text
-        };
-        assert_eq!(told(&[99, 100]), "stable; shares of nodes 0.990 least over most, Jain's index 1.0000");
-        assert_eq!([told(&[]), told(&[7]), told(&[0, 0])], ["stable", "stable", "stable"]);
-    }
 }

@@ -17,7 +17,7 @@ mod updates;
 use crate::statistics::estimate;
 use crate::{
     ClockDifference, Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode,
-    NodeShare, Plan, Rate, Repeats, Size, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
+    NodeShare, Plan, Rate, Repeats, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
 };
 use accounts::{Accounts, Moment};
 use drive::{Found, drive};
@@ -337,22 +337,7 @@ impl Run {
     /// Returns the measurement of this plan over the link with this URI; its limit is for the caller to fill.
     #[must_use]
     pub fn into_measurement(self, protocol: &str, link: &str, plan: &Plan) -> Measurement {
-        let (min, max) = plan.size.bounds();
-        let drawn = matches!(plan.size, Size::Uniform { .. });
         Measurement {
-            protocol: protocol.to_owned(),
-            link: link.to_owned(),
-            test: plan.test,
-            mode: plan.mode,
-            size_bytes: (!drawn).then_some(u64::from(max)),
-            size_min_bytes: drawn.then_some(u64::from(min)),
-            size_max_bytes: drawn.then_some(u64::from(max)),
-            window: plan.window,
-            channels: plan.channels,
-            batch: plan.batch,
-            rate_asked: plan.scheduled_rate(),
-            wait: plan.wait.to_string(),
-            seed: plan.seed,
             repeats: self.repeats,
             operations: self.operations,
             payload_bytes: self.payload_bytes,
@@ -360,19 +345,15 @@ impl Run {
             rate: self.rate,
             latency_ns: self.latency,
             cpu: self.cpu,
-            simulation: None,
             shortfall_s: self.shortfall_s,
             tcp: self.tcp,
             loss: self.loss,
-            limit: None,
-            share_of_limit: None,
             stages: self.stages,
             clock_difference: self.clock_difference,
-            verdict: self.verdict,
             intervals: self.intervals,
-            published: Vec::new(),
             fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),
             nodes: self.nodes,
+            ..plan.unmeasured(protocol, link, self.verdict)
         }
     }
 }

@@ -38,8 +38,8 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
         column(["", "mode"], left, 99, &|m| figure::mode_text(m.mode).into()),
         column(["", "size"], right, 99, &|m| Cell { sort: figure::mean_size(m), ..figure::size_text(m).into() }),
         column(["window", "×chan."], right, 88, &|m| {
-            let in_flight = f64::from(m.window) * f64::from(m.channels);
-            Cell { sort: Some(in_flight), ..figure::window_text(m).into() }
+            let in_flight = m.in_flight().map(|in_flight| in_flight as f64);
+            Cell { sort: in_flight, ..figure::window_text(m).into() }
         }),
         column(["", "waits"], left, 84, &|m| if waits_differ { clean(&m.wait) } else { String::new() }.into()),
         column(["rate", "asked"], right, 85, &|m| Cell {
@@ -71,8 +71,9 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             sort: m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s),
             ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()
         }),
-        column(["limit", "by"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.word()).into()),
+        column(["limit", "by"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.text()).into()),
         column(OF_LIMIT, right, 87, &|m| figure_cell(m.share_of_limit, whole_percent)),
+        column(["× plain", "loop"], right, 39, &|m| figure_cell(m.times_plain_loop, |times| format!("{times:.2}"))),
         column(["what", "binds"], left, 94, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),
         column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
             text: units::count(m.loss.lost),

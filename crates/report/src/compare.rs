@@ -393,7 +393,7 @@ mod tests {
             measurements: [first, second]
                 .map(|by| {
                     let mut m = faster(by).measurements.remove(0);
-                    m.window = if by == first { 1 } else { 2 };
+                    m.window = Some(if by == first { 1 } else { 2 });
                     m
                 })
                 .to_vec(),
@@ -427,7 +427,7 @@ mod tests {
         b.environment.governor = Some("performance".into());
         b.environment.nic = Some(Nic { name: "eth0".into(), ..Nic::default() });
         b.tool.commit = None;
-        b.measurements[0].window = 2;
+        b.measurements[0].window = Some(2);
         let comparison = compare(&a, &b);
         let warned = |text: &str| comparison.warnings.iter().any(|warning| warning == text);
         assert!(warned("kernel differs: A 6.1.0-18-amd64, B 6.12.9"));

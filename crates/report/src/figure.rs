@@ -126,6 +126,7 @@ pub(crate) fn mean_size(measurement: &Measurement) -> Option<f64> {
 /// Returns window and channels, as `32×1`, with the batch where operations are concatenated: `32×1 b8`.
 pub(crate) fn window_text(measurement: &Measurement) -> String {
     let Measurement { window, channels, batch, .. } = measurement;
+    let window = window.map_or_else(|| "none".to_owned(), |window| window.to_string());
     if *batch > 1 { format!("{window}×{channels} b{batch}") } else { format!("{window}×{channels}") }
 }
 
@@ -149,6 +150,7 @@ pub(crate) const fn state_meaning(state: State) -> &'static str {
         State::Bimodal => "the rate has two levels",
         State::Noisy => "the rate varies too much, or too little was measured",
         State::Missed => "the schedule was not held",
+        State::Stalled => "nothing completed for longer than the test can explain",
         State::Interrupted => "cut short",
         State::Failed => "nothing was measured",
     }
@@ -160,15 +162,18 @@ pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
     limit.zip(share).is_some_and(|(limit, share)| limits::red_flag(limit, share).is_some())
 }
 
-/// Returns whether the row has beaten its baseline.
-fn has_beaten(measurement: &Measurement) -> bool {
-    let (limit, share) = (measurement.limit.as_ref(), measurement.share_of_limit);
-    limit.zip(share).is_some_and(|(limit, share)| limits::is_beaten(limit, share))
+/// Returns what the row has reached: `94 % of line`, or `0.94 × plain loop` where it has no bound.
+pub(crate) fn reached_text(measurement: &Measurement) -> Option<String> {
+    let share = measurement.share_of_limit.filter(|share| share.is_finite()).zip(measurement.limit.as_ref());
+    let times = measurement.times_plain_loop.filter(|times| times.is_finite());
+    share
+        .map(|(share, limit)| format!("{:.0} % of {}", share * 100.0, limit.kind.text()))
+        .or_else(|| times.map(|times| format!("{times:.2} × plain loop")))
 }
 
 /// Returns whether the verdict says more than that the row is stable.
 pub(crate) fn has_doubt(m: &Measurement) -> bool {
-    m.verdict.state != State::Stable || is_over_the_line(m) || has_beaten(m) || has_reason_to_doubt(m)
+    m.verdict.state != State::Stable || is_over_the_line(m) || has_reason_to_doubt(m)
 }
 
 /// Returns whether other programs or a far end that did not keep its pace are in the verdict.

@@ -1,6 +1,6 @@
 //! Writes and reads the document as JSON.
 
-use hodo_measure::{Document, SCHEMA, SCHEMA_1};
+use hodo_measure::{Document, OLDER_SCHEMAS, SCHEMA};
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -29,8 +29,8 @@ pub enum JsonError {
     NotAResult,
     /// The text is a result document of another version.
     #[error(
-        "this is schema `{found}`, and this program reads `{SCHEMA}` and `{SCHEMA_1}`; use the version of hodo that wrote \
-         the file"
+        "this is schema `{found}`, and this program reads `{SCHEMA}` and those before it; use the version of hodo that \
+         wrote the file"
     )]
     OtherSchema {
         /// The version that the document names.
@@ -69,7 +69,8 @@ pub fn from_str(text: &str) -> Result<Document, JsonError> {
     })?;
     cut(&mut value, TEXT_MAX);
     match value.get("schema") {
-        Some(Value::String(schema)) if schema == SCHEMA || schema == SCHEMA_1 => {}
+        Some(Value::String(schema)) if schema == SCHEMA => {}
+        Some(Value::String(schema)) if OLDER_SCHEMAS.contains(&schema.as_str()) => upgrade(&mut value),
         Some(Value::String(schema)) => return Err(JsonError::OtherSchema { found: schema.clone() }),
         _ => return Err(JsonError::NotAResult),
     }
@@ -77,6 +78,21 @@ pub fn from_str(text: &str) -> Result<Document, JsonError> {
     let document = Document::deserialize(serde_path_to_error::Deserializer::new(&value, &mut track))
         .map_err(|error| JsonError::BadField { path: track.path().to_string(), what: error.to_string() })?;
     Ok(Document { schema: SCHEMA.into(), ..document })
+}
+
+/// Turns a document of an earlier version into one of this version: a baseline of bare sockets is a plain loop, which is no bound of which
+/// there is a share.
+fn upgrade(document: &mut Value) {
+    let Some(Value::Array(measurements)) = document.get_mut("measurements") else { return };
+    for measurement in measurements {
+        let kind = measurement.pointer("/limit/kind").and_then(Value::as_str);
+        if matches!(kind, Some("baseline" | "floor"))
+            && let Some(fields) = measurement.as_object_mut()
+            && let Some(share) = fields.insert("share_of_limit".into(), Value::Null)
+        {
+            fields.insert("times_plain_loop".into(), share);
+        }
+    }
 }
 
 /// Cuts every text in a value after `max` bytes, with an ellipsis as its end.
@@ -104,7 +120,7 @@ fn without_position(message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample;
+    use crate::{figure, sample};
 
     #[test]
     fn comes_back_as_it_went() {
@@ -123,22 +139,28 @@ mod tests {
     fn says_that_it_is_no_result_or_another_version() {
         assert_eq!(from_str("[1, 2]"), Err(JsonError::NotAResult));
         assert_eq!(from_str("{}"), Err(JsonError::NotAResult));
-        let other = from_str("{\"schema\": \"hodo.result/3\"}").unwrap_err();
-        assert_eq!(other, JsonError::OtherSchema { found: "hodo.result/3".into() });
+        let other = from_str("{\"schema\": \"hodo.result/4\"}").unwrap_err();
+        assert_eq!(other, JsonError::OtherSchema { found: "hodo.result/4".into() });
     }
 
-    /// A document that version 1 wrote, and the same made by this program.
+    /// Documents that versions 1 and 2 wrote, and the same made by this program.
     #[test]
-    fn documents_of_version_1_are_read_for_ever() {
-        let old = from_str(include_str!("../../../tests/report/sample-1.json")).expect("version 1");
-        let new = sample::document();
-        assert_eq!((old.schema.as_str(), old.measurements.len()), (SCHEMA, new.measurements.len()));
-        for (old, new) in old.measurements.iter().zip(&new.measurements) {
-            let kind = |m: &hodo_measure::Measurement| m.limit.as_ref().map(|limit| (limit.kind, limit.binds));
-            assert_eq!((kind(old), &old.rate, old.loss), (kind(new), &new.rate, new.loss));
+    fn documents_of_earlier_versions_are_read_for_ever() {
+        let texts =
+            [include_str!("../../../tests/report/sample-1.json"), include_str!("../../../tests/report/sample-2.json")];
+        for text in texts {
+            let old = from_str(text).expect("a version that is read");
+            let new = sample::document();
+            assert_eq!((old.schema.as_str(), old.measurements.len()), (SCHEMA, new.measurements.len()));
+            for (old, new) in old.measurements.iter().zip(&new.measurements) {
+                let kind = |m: &hodo_measure::Measurement| m.limit.as_ref().map(|limit| (limit.kind, limit.binds));
+                assert_eq!((kind(old), &old.rate, old.loss), (kind(new), &new.rate, new.loss));
+                let reached = |m: &hodo_measure::Measurement| (m.share_of_limit, m.times_plain_loop);
+                assert_eq!(reached(old), reached(new), "{}", figure::plan_text(old));
+            }
+            let comparison = crate::compare(&old, &new);
+            assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
         }
-        let comparison = crate::compare(&old, &new);
-        assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
     }
 
     #[test]

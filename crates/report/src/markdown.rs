@@ -8,7 +8,7 @@ use hodo_measure::Measurement;
 #[must_use]
 pub fn markdown(measurements: &[Measurement]) -> String {
     let mut text = String::from(
-        "| link | test | size | window × channels | operations | payload | p50 | p99 | of the limit | verdict |\n\
+        "| link | test | size | window × channels | operations | payload | p50 | p99 | reached | verdict |\n\
          |---|---|--:|--:|--:|--:|--:|--:|--:|---|\n",
     );
     for measurement in measurements {
@@ -19,7 +19,6 @@ pub fn markdown(measurements: &[Measurement]) -> String {
 
 fn cells(m: &Measurement) -> [String; 10] {
     let time = |ns: Option<u64>| ns.map_or_else(|| UNKNOWN.into(), |ns| units::time_ns(ns as f64));
-    let share = m.share_of_limit.filter(|share| share.is_finite()).zip(m.limit.as_ref());
     let lead = |is_lead: bool, text: String| if is_lead { format!("**{text}**") } else { text };
     let figure = Figure::of(m);
     [
@@ -31,8 +30,7 @@ fn cells(m: &Measurement) -> [String; 10] {
         lead(figure == Figure::PayloadRate, units::bits_per_s(m.rate.payload_bits_per_s.median)),
         lead(figure == Figure::Latency, time(m.latency_ns.as_ref().map(|latency| latency.p50))),
         time(m.latency_ns.as_ref().map(|latency| latency.p99)),
-        share
-            .map_or_else(|| UNKNOWN.into(), |(share, limit)| format!("{:.0} % ({})", share * 100.0, limit.kind.word())),
+        figure::reached_text(m).unwrap_or_else(|| UNKNOWN.into()),
         m.verdict.state.word().into(),
     ]
 }
@@ -64,7 +62,7 @@ mod tests {
         assert_eq!(
             text.lines().nth(2),
             Some(
-                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 94 % (baseline) | stable |"
+                "| tcp | rate send | 32 KiB | 32×1 | 156.2 k/s | **40.96 Gbit/s** | 205 µs | 244 µs | 0.94 × plain loop | stable |"
             )
         );
     }

@@ -5,7 +5,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hodo_measure::{
     Binding, Clock, Cpu, Document, Environment, Estimate, FarEndFacts, Interval, Latency, Limit, LimitKind, Loss,
-    Measurement, Mode, ProcessCpu, Rate, SCHEMA, Side, SimulationCost, Stage, State, Test, Tool, Verdict,
+    Measurement, Mode, Plan, ProcessCpu, Rate, SCHEMA, Side, SimulationCost, Stage, State, Test, Tool, Verdict,
 };
 
 /// Rates, latencies, channels, random sizes and a schedule, over two protocols, with losses and doubtful verdicts.
@@ -29,6 +29,7 @@ pub(crate) fn document() -> Document {
         tool: Tool { name: "hodo".into(), version: "0.1.0".into(), commit: Some("0123abc".into()) },
         environment: environment(),
         measurements,
+        diagnosis: None,
     }
 }
 
@@ -42,7 +43,7 @@ pub(crate) fn rate(protocol: &str, mode: Mode, size: u64) -> Measurement {
     let cost_ns = 1157.12 + size as f64 * 0.16;
     let rate = (1e9 / cost_ns * share).round();
     let mut m = plan(protocol, Test::Rate, mode, size, rate, 0.94);
-    m.window = 32;
+    m.window = Some(32);
     m.latency_ns = Some(latency_around(32e9 / rate, (rate * 2.0) as u64));
     m.cpu = cpu(98.2, 96.1, rate);
     m
@@ -142,7 +143,7 @@ fn random(min: u64) -> Measurement {
     let mean = f64::midpoint(min as f64, 1020.0);
     let mut m = plan("tcp", Test::Random, Mode::Send, mean as u64, (1e9 / (1157.12 + mean * 0.16)).round(), 0.91);
     (m.size_bytes, m.size_min_bytes, m.size_max_bytes) = (None, Some(min), Some(1020));
-    m.window = 32;
+    m.window = Some(32);
     m
 }
 
@@ -150,7 +151,7 @@ fn udp(size: u64) -> Measurement {
     let rate = (1e9 / (410.0 + size as f64 * 0.22)).round();
     let mut m = plan("udp", Test::Rate, Mode::Send, size, rate, 0.79);
     m.link = "udp://127.0.0.1:4242".into();
-    m.window = 256;
+    m.window = Some(256);
     m.loss = Loss { lost: size * 3, duplicated: 0, reordered: size / 64, ..Loss::default() };
     m.limit.as_mut().expect("plan() sets one").binds = Binding::Cpu;
     if size == 8192 {
@@ -170,50 +171,29 @@ fn open(asked: f64) -> Measurement {
 
 fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64) -> Measurement {
     let bits = rate * size as f64 * 8.0;
+    let verdict = Verdict { state: State::Stable, text: "no slope, one level, repeats within 2 %".into() };
     Measurement {
-        protocol: protocol.into(),
-        link: "tcp://127.0.0.1:4242".into(),
         test,
-        mode,
         size_bytes: Some(size),
-        size_min_bytes: None,
-        size_max_bytes: None,
-        window: 1,
-        channels: 1,
-        batch: 1,
-        rate_asked: None,
-        wait: "block".into(),
-        seed: 1,
         repeats: 5,
         operations: (rate * 2.0) as u64,
         payload_bytes: (rate * 2.0) as u64 * size,
         elapsed_s: 2.0,
         rate: Rate { operations_per_s: estimate(rate), payload_bits_per_s: estimate(bits) },
-        latency_ns: None,
-        cpu: Cpu::default(),
-        tcp: None,
-        loss: Loss::default(),
         limit: Some(Limit {
             payload_bits_per_s: Some((bits / share).round()),
             operations_per_s: Some((rate / share).round()),
             latency_ns: None,
-            kind: LimitKind::Baseline,
+            kind: LimitKind::PlainLoop,
             binds: Binding::Cpu,
             formula: format!("bare sockets, 32 in flight of {size} B: {}/s, 4 % apart", (rate / share) as u64),
             assumes: "measured before and after with the same wait and placement".into(),
             spread: Some(0.04),
-            saw: Some(format!("{:.0} % of the baseline; the busiest processor 98 % busy", share * 100.0)),
+            saw: Some(format!("{:.0} % of the plain loop; the busiest processor 98 % busy", share * 100.0)),
         }),
-        share_of_limit: Some(share),
-        simulation: None,
-        shortfall_s: None,
-        stages: Vec::new(),
-        clock_difference: None,
-        verdict: Verdict { state: State::Stable, text: "no slope, one level, repeats within 2 %".into() },
+        times_plain_loop: Some(share),
         intervals: intervals(2.0, |t| bits * (1.0 + 0.02 * (t * 23.0).sin()), size),
-        nodes: Vec::new(),
-        published: Vec::new(),
-        fairness: None,
+        ..Plan::one(mode, size as u32).unmeasured(protocol, "tcp://127.0.0.1:4242", verdict)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The table for people at a terminal.
 
-use crate::columns::{columns, curve, interval_text, losses, tone_of, whole_percent};
+use crate::columns::{columns, curve, interval_text, losses, tone_of};
 use crate::figure::{self, Figure};
 use crate::layout::{Column, Tone, clean, fit_all, render_with, wrap};
 use crate::stages;
@@ -39,9 +39,7 @@ pub fn line(m: &Measurement) -> String {
     if let (Some(latency), Figure::PayloadRate | Figure::OperationRate) = (&m.latency_ns, Figure::of(m)) {
         parts.push(format!("p50 {}", units::time_ns(latency.p50 as f64)));
     }
-    if let (Some(share), Some(limit)) = (m.share_of_limit.filter(|share| share.is_finite()), &m.limit) {
-        parts.push(format!("{} of {}", whole_percent(share), limit.kind.word()));
-    }
+    parts.extend(figure::reached_text(m));
     if m.loss.lost > 0 {
         parts.push(format!("{} lost", units::count(m.loss.lost)));
     }
@@ -210,7 +208,7 @@ mod tests {
     #[test]
     fn unknown_figures_are_dashes() {
         let mut m = sample::rate("tcp", Mode::Send, 64);
-        (m.latency_ns, m.limit, m.share_of_limit) = (None, None, Some(f64::NAN));
+        (m.latency_ns, m.limit, m.times_plain_loop) = (None, None, Some(f64::NAN));
         m.cpu = hodo_measure::Cpu::default();
         m.rate.payload_bits_per_s = Estimate { median: f64::NAN, ..Estimate::default() };
         m.intervals.clear();
@@ -223,7 +221,7 @@ mod tests {
     fn a_finished_row_in_one_line() {
         assert_eq!(
             line(&sample::rate("tcp", Mode::Send, 32_768)),
-            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  94 % of baseline  ████████████████  stable"
+            "tcp rate send  32 KiB  32×1  40.96 Gbit/s ±0.8 %  p50 205 µs  0.94 × plain loop  ████████████████  stable"
         );
     }
 
@@ -287,18 +285,6 @@ mod tests {
             sentence.contains("stable: ") && sentence.contains("other programs took 31 % of the machine"),
             "{sentence}"
         );
-    }
-
-    #[test]
-    fn a_stable_row_that_beat_bare_sockets_says_so() {
-        let mut m = sample::rate("tcp", Mode::Send, 64);
-        m.share_of_limit = Some(1.2);
-        assert!(explain(&m).is_empty(), "that is within what bare sockets vary");
-        m.share_of_limit = Some(1.6);
-        let text = m.limit.as_ref().and_then(|limit| hodo_measure::limits::beaten_text(limit, 1.6));
-        m.verdict.text = format!("stable: the rate varies by 1.0 %; {}", text.expect("beaten"));
-        let [sentence] = &explain(&m)[..] else { panic!("{:?}", explain(&m)) };
-        assert!(sentence.contains("1.6 times the baseline"), "{sentence}");
     }
 
     #[test]

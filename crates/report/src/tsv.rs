@@ -5,7 +5,7 @@ use crate::units::round_to;
 use hodo_measure::{Document, Latency, Measurement, ProcessCpu};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 55] = [
+pub const COLUMNS: [&str; 59] = [
     "protocol",
     "link",
     "test",
@@ -61,6 +61,10 @@ pub const COLUMNS: [&str; 55] = [
     "simulation_local_ns_per_operation",
     "simulation_user_s",
     "simulation_system_s",
+    "average_packet_time_us",
+    "times_plain_loop",
+    "stalls",
+    "stalled_s",
 ];
 
 /// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
@@ -69,7 +73,8 @@ pub const COLUMNS: [&str; 55] = [
 /// `operations_per_s * size_bytes` stays the payload rate. Floats have seven significant digits. Tabs and line ends
 /// inside a name become spaces. `rate_low` and `rate_high` are the ends of the interval of `operations_per_s`;
 /// `cpu_s_per_gbit` is CPU time of both processes, `user_s` and `system_s` that of this one; what begins with `simulation` is the cost of
-/// computing a simulated link on this host.
+/// computing a simulated link on this host; `average_packet_time_us` is one over the rate, where `average_time_us` is the time of an operation
+/// from its start to its end.
 #[must_use]
 pub fn tsv(document: &Document) -> String {
     let mut text = COLUMNS.join("\t");
@@ -81,7 +86,8 @@ pub fn tsv(document: &Document) -> String {
             .chain(limit_cells(measurement))
             .chain(detail_cells(measurement))
             .chain(document_cells(document))
-            .chain(simulation_cells(measurement));
+            .chain(simulation_cells(measurement))
+            .chain(cells_of_version_3(measurement));
         text.push_str(&cells.collect::<Vec<_>>().join("\t"));
         text.push('\n');
     }
@@ -95,7 +101,7 @@ fn plan_cells(m: &Measurement) -> [String; 10] {
         m.test.to_string(),
         m.mode.to_string(),
         figure::mean_size(m).map_or_else(String::new, |size| format!("{}", size.ceil())),
-        m.window.to_string(),
+        m.window.map_or_else(String::new, |window| window.to_string()),
         m.channels.to_string(),
         m.batch.to_string(),
         word(&m.wait),
@@ -178,6 +184,15 @@ fn simulation_cells(m: &Measurement) -> [String; 7] {
     ]
 }
 
+fn cells_of_version_3(m: &Measurement) -> [String; 4] {
+    [
+        number(Some(1e6 / m.rate.operations_per_s.median)),
+        number(m.times_plain_loop),
+        m.stalls.len().to_string(),
+        number(Some(m.stalls.iter().fold(0.0, |sum, stall| sum + stall.lasted_s))),
+    ]
+}
+
 fn time_us(ns: Option<f64>) -> String {
     number(ns.map(|ns| ns / 1e3))
 }
@@ -213,14 +228,16 @@ mod tests {
              latency_max_us\tcpu_local_ns_per_operation\tcpu_remote_ns_per_operation\tcpu_s_per_gbit\tuser_s\t\
              system_s\trate_asked\tseed\tduplicated\treordered\trefused\toverrun\tsimulated\thost\tkernel\t\
              started\tcommit\tsimulation_host_s\tsimulation_times_real_time\tsimulation_machine_percent\t\
-             simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s"
+             simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s\t\
+             average_packet_time_us\ttimes_plain_loop\tstalls\tstalled_s"
         );
         assert_eq!(
             lines[1],
             "tcp\ttcp://127.0.0.1:4242\trate\tsend\t32768\t32\t1\t1\tblock\t5\t156250\t40960\t207.8647\t205.055\t\
-             244.351\t97.4\t98.2\t96.1\t43574.47\t0.94\t0\t0\tstable\t\
-             baseline\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
-             0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t"
+             244.351\t97.4\t98.2\t96.1\t43574.47\t\t0\t0\tstable\t\
+             plain_loop\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
+             0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t\t\
+             6.4\t0.94\t0\t0"
         );
         assert_eq!(lines.len(), 2);
     }

@@ -24,7 +24,6 @@ mod running;
 mod serve;
 mod simulated;
 mod steps;
-mod unmeasured;
 mod uri;
 
 pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document};
@@ -32,7 +31,7 @@ pub use congestion::check_congestion;
 pub use demonstration::demonstration;
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON};
-pub use limit::{baseline, limit, tcp_times};
+pub use limit::{limit, plain_loop, tcp_times};
 pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};
 pub use output_file::OutputFile;
 pub use outputs::{ONE_FOR_STDOUT, OutputPaths, Outputs};

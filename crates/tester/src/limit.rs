@@ -8,17 +8,16 @@ use crate::{Error, Opened, Settings};
 use hodo_io::TcpCounters;
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
 use hodo_measure::limits::{
-    Baseline, Carrier, Conditions, Ip, Line, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way,
+    Carrier, Conditions, Ip, Line, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way,
 };
-use hodo_measure::{Limit, Measurement, Plan, TcpTimes, Test, limits};
+use hodo_measure::{Limit, Measurement, PlainLoop, Plan, TcpTimes, Test, limits};
 use std::net::SocketAddr;
 
-/// Measures what bare sockets do on this machine with the same messages, window, wait and placement; `None` for a
-/// simulated link. Takes an eighth of a second.
+/// Measures a plain loop of bare sockets on this machine with the same messages, window, wait and placement. Takes a twentieth of a second.
 ///
 /// # Errors
 /// [`Error::Failed`] if the sockets fail.
-pub fn baseline(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<Baseline, Error> {
+pub fn plain_loop(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: &[usize]) -> Result<PlainLoop, Error> {
     let wire = &wire.as_handed_over();
     let shape = Shape::of(wire, settings, plan);
     let mut cpus = pairs(settings, far_cpus);
@@ -38,10 +37,13 @@ pub fn baseline(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: &[
         found = in_turn(found, measured(&hop_bare)?);
         text = format!("{text}, and then {}", hop.name);
     }
-    Ok(Baseline {
-        operations_per_s: found.messages_per_s / shape.messages,
+    let operations_per_s = found.messages_per_s / shape.messages;
+    Ok(PlainLoop {
+        operations_per_s,
+        payload_bits_per_s: 8.0 * wire.payload_bytes * operations_per_s,
         latency_ns: found.p50_ns,
         cost_ns: found.cost_ns.map(|cost_ns| cost_ns * shape.messages),
+        looks: 1,
         spread: 0.0,
         shape: text,
     })
@@ -123,7 +125,7 @@ fn in_turn(one: Found, other: Found) -> Found {
 }
 
 fn measured(bare: &Bare) -> Result<Found, Error> {
-    bare.measure().map_err(|error| Error::Failed(format!("measuring the baseline on bare sockets: {error}")))
+    bare.measure().map_err(|error| Error::Failed(format!("measuring the plain loop of bare sockets: {error}")))
 }
 
 /// Returns the processors of the near and the far threads.
@@ -133,14 +135,14 @@ fn pairs(settings: &Settings, far_cpus: &[usize]) -> Vec<(Option<usize>, Option<
     (0..threads).map(|index| (settings.cpus.get(index).copied(), far(index))).collect()
 }
 
-/// Returns the limit of a measurement: of the line where its rate is known (`line` is its rate in bits per second and
-/// its MTU), of bare sockets where there is no line, of the model for a simulated link.
+/// Returns the limit of a measurement: its least bound, of which that of the line is one where its rate is known (`line` is its rate in bits
+/// per second and its MTU), and the plain loop where there is none.
 #[must_use]
 pub fn limit(
     wire: &OnTheWire,
     opened: &Opened,
     line: Option<(f64, u32)>,
-    baseline: Option<&Baseline>,
+    plain_loop: Option<&PlainLoop>,
     round_trip: Option<RoundTrip>,
     found: &Measurement,
 ) -> Option<Limit> {
@@ -149,11 +151,9 @@ pub fn limit(
     let conditions = Conditions {
         line: line.and_then(|(rate, mtu)| path(wire.carrier == Carrier::Udp, opened.remote, rate, mtu)),
         model: model.as_ref(),
-        baseline,
         round_trip,
-        cores: opened.links.len() as u32,
     };
-    let mut limit = limits::limit(found, wire, &conditions)?;
+    let mut limit = limits::limit(found, wire, &conditions, plain_loop)?;
     if let Some(model) = opened.model {
         limit.assumes.push_str(&streams_assume(model));
     }

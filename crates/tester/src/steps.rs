@@ -5,16 +5,17 @@ use crate::line::line;
 use crate::placement::Placement;
 use crate::round_trip::alone;
 use crate::running::Running;
-use crate::unmeasured::unmeasured;
 use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
 use hodo_io::Programs;
 use hodo_io::nic::Nic;
-use hodo_measure::limits::{self, Baseline, OnTheWire, RoundTrip};
-use hodo_measure::{Document, FarEndFacts, Limit, LinkError, Measurement, Plan, SimulationCost, State, Test};
+use hodo_measure::limits::{self, OnTheWire, RoundTrip};
+use hodo_measure::{
+    Document, FarEndFacts, LinkError, Measurement, PlainLoop, Plan, SimulationCost, State, Test, Verdict,
+};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// How often more than before and after a row bare sockets are measured, while the row has beaten them.
-const MORE_LOOKS: usize = 6;
+/// Looks at the plain loop before and after a row.
+const LOOKS: [usize; 2] = [3, 2];
 
 /// A run of one link.
 pub(crate) struct Steps<'a> {
@@ -89,24 +90,26 @@ impl Steps<'_> {
         // Neither cores nor the window bind a single operation on a line.
         let lone = plan.test == Test::Latency;
         let beside = Beside {
-            baseline: real && wire.theory.is_none() && if line.is_some() { !lone } else { is_here(&opened) },
+            plain_loop: real && wire.theory.is_none() && is_here(&opened),
             alone: real && plan.window * plan.channels > 1 && !lone && plan.test != Test::Updates,
         };
-        let (mut baselines, mut alone_ns) = (Vec::new(), Vec::new());
-        let mut look = |steps: &Self, opened: &mut Opened| {
-            if beside.baseline && !steps.stop.load(Ordering::Relaxed) {
-                baselines.extend(steps.baseline(&wire, &settings, plan, &placement));
+        let (mut looks, mut alone_ns) = (Vec::new(), Vec::new());
+        let mut look = |steps: &Self, opened: &mut Opened, count: usize| {
+            for _ in 0..if beside.plain_loop { count } else { 0 } {
+                if !steps.stop.load(Ordering::Relaxed) {
+                    looks.extend(steps.plain_loop(&wire, &settings, plan, &placement));
+                }
             }
             if beside.alone && !steps.stop.load(Ordering::Relaxed) {
                 alone_ns.extend(alone(opened, plan, &wire));
             }
         };
-        look(self, &mut opened);
+        look(self, &mut opened, LOOKS[0]);
         let programs = Programs::except(far_end.as_ref().map(Running::processes_behind).unwrap_or_default());
         let programs = Some(&programs).filter(|_| real);
         let run = drive(&mut opened, plan, &busy_processors(&placement), programs, self.stop, self.observer);
         if run.error.is_none() {
-            look(self, &mut opened);
+            look(self, &mut opened, LOOKS[1]);
         }
         let (error, host_s) = (run.error.clone(), run.host_s);
         let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
@@ -120,21 +123,11 @@ impl Steps<'_> {
             found.cpu.others_percent = None;
         }
         let round_trip = RoundTrip::of_row(&found, &wire, &alone_ns).filter(|_| beside.alone);
-        let mut looks = beside.baseline.then_some(MORE_LOOKS).filter(|_| error.is_none()).unwrap_or(0);
-        loop {
-            let baseline = baselines.iter().cloned().reduce(|one: Baseline, other| one.with(&other));
-            found.limit = crate::limit(&wire, &opened, line, baseline.as_ref(), round_trip.clone(), &found);
-            found.share_of_limit = found.limit.as_ref().and_then(|limit| limits::share(&found, limit));
-            // A row far above bare sockets: those may have had a bad moment.
-            let is_beaten = of_limit(&found).is_some_and(|(limit, share)| limits::is_beaten(limit, share));
-            if !is_beaten || looks == 0 || self.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            looks -= 1;
-            baselines.extend(self.baseline(&wire, &settings, plan, &placement));
-        }
-        let passed = |(l, s)| limits::red_flag(l, s).or_else(|| limits::beaten_text(l, s));
-        if let Some(passed) = of_limit(&found).and_then(passed) {
+        let plain_loop = PlainLoop::of_looks(&looks);
+        let limit = crate::limit(&wire, &opened, line, plain_loop.as_ref(), round_trip, &found);
+        found.set_limit(limit, plain_loop);
+        let passed = found.limit.as_ref().zip(found.share_of_limit);
+        if let Some(passed) = passed.and_then(|(limit, share)| limits::red_flag(limit, share)) {
             found.verdict.text = format!("{}; {passed}", found.verdict.text);
         }
         for more in [found.shortfall_text(), found.cpu.others_text()].into_iter().flatten() {
@@ -146,9 +139,15 @@ impl Steps<'_> {
         Ok((found, error))
     }
 
-    /// Measures the baseline of bare sockets. Without it there may be no limit, but still a measurement.
-    fn baseline(&self, wire: &OnTheWire, settings: &Settings, plan: &Plan, placement: &Placement) -> Option<Baseline> {
-        let found = crate::baseline(wire, settings, plan, &placement.far);
+    /// Measures the plain loop of bare sockets. Without it a row may have no limit, but it is still a measurement.
+    fn plain_loop(
+        &self,
+        wire: &OnTheWire,
+        settings: &Settings,
+        plan: &Plan,
+        placement: &Placement,
+    ) -> Option<PlainLoop> {
+        let found = crate::plain_loop(wire, settings, plan, &placement.far);
         found.inspect_err(|error| self.observer.say(&error.to_string())).ok()
     }
 
@@ -216,7 +215,8 @@ impl Steps<'_> {
     }
 
     fn unmeasured(&self, plan: &Plan, state: State, why: &str) -> Measurement {
-        unmeasured(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan, state, why)
+        let verdict = Verdict { state, text: format!("{}: {why}", state.word()) };
+        plan.unmeasured(self.benchmark.link.scheme, &self.benchmark.link.to_string(), verdict)
     }
 }
 
@@ -228,8 +228,8 @@ enum Next {
 
 /// The measurements beside a row, before and after it.
 struct Beside {
-    /// Bare sockets.
-    baseline: bool,
+    /// The plain loop of bare sockets.
+    plain_loop: bool,
     /// The row's operations one at a time.
     alone: bool,
 }
@@ -241,11 +241,6 @@ fn busy_processors(placement: &Placement) -> Vec<usize> {
         return Vec::new();
     }
     placement.here.iter().chain(&placement.far).copied().collect()
-}
-
-/// Returns a row's limit and the share of it.
-fn of_limit(found: &Measurement) -> Option<(&Limit, f64)> {
-    found.limit.as_ref().zip(found.share_of_limit)
 }
 
 /// Returns whether both sides are on this host, where there is no line between them.

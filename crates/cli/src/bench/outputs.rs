@@ -10,7 +10,7 @@ pub struct OutputOptions {
     /// Write one line per measurement, for a spreadsheet; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub tsv: Option<PathBuf>,
-    /// Write the whole document (schema hodo.result/2); `-` is standard output.
+    /// Write the whole document (schema hodo.result/3); `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write one self-contained page.

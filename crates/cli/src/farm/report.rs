@@ -59,11 +59,9 @@ fn document(options: &ReportOptions, status: &Status) -> Document {
     };
     let mut found = measurement(&options.of, status);
     if let (Some(rate), Some(size)) = (options.line_rate, found.size_bytes.filter(|size| *size > 0)) {
-        found.limit = line_limit((rate, options.mtu), size, status.token_data());
-        let most = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
-        found.share_of_limit = most.map(|most| found.rate.operations_per_s.median / most);
+        found.set_limit(line_limit((rate, options.mtu), size, status.token_data()), None);
     }
-    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found] }
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found], diagnosis: None }
 }
 
 /// The outputs of a run.
@@ -75,7 +73,7 @@ pub struct ReportOptions {
     /// Write one self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// Write the whole document (schema hodo.result/2).
+    /// Write the whole document (schema hodo.result/3).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Bit rate of the controller's line to its nodes, for the limit: 1G, 2.5G.

@@ -163,8 +163,11 @@ pub fn least(kind: LimitKind, mut bounds: Vec<Bound>, payload_bytes: f64) -> Opt
     bounds.sort_by(|a, b| a.operations_per_s.total_cmp(&b.operations_per_s));
     bounds.dedup_by(|a, b| a.formula == b.formula);
     let binding = bounds.first()?;
-    let formula =
-        bounds.iter().map(|bound| format!("{}: {}", name(bound), bound.formula)).collect::<Vec<_>>().join(" <= ");
+    let formula = bounds
+        .iter()
+        .map(|bound| format!("{}: {}", bound.binds.word(), bound.formula))
+        .collect::<Vec<_>>()
+        .join(" <= ");
     Some(Limit {
         payload_bits_per_s: Some(binding.operations_per_s * payload_bytes * 8.0),
         operations_per_s: Some(binding.operations_per_s),
@@ -195,42 +198,6 @@ impl Limit {
             spread: None,
             saw: None,
         }
-    }
-
-    /// Returns the limit that bare sockets set in the same run, with the same wait and placement.
-    #[must_use]
-    pub fn of_baseline(operations_per_s: f64, latency_ns: Option<f64>, payload_bytes: f64, binds: Binding) -> Limit {
-        let latency = latency_ns.map(|ns| format!(", {} each", formula_time(ns))).unwrap_or_default();
-        Limit {
-            payload_bits_per_s: finite(operations_per_s * payload_bytes * 8.0),
-            operations_per_s: finite(operations_per_s),
-            latency_ns,
-            kind: LimitKind::Baseline,
-            binds,
-            formula: format!(
-                "bare sockets: {} of {} B{latency}",
-                formula_rate(operations_per_s),
-                formula_bytes(payload_bytes)
-            ),
-            assumes: "measured in this run with the same sizes, wait and placement".into(),
-            spread: None,
-            saw: None,
-        }
-    }
-
-    /// Returns this limit with the shortest time of one operation beside it.
-    #[must_use]
-    pub fn with_latency(mut self, latency_ns: f64) -> Limit {
-        self.latency_ns = Some(latency_ns);
-        self
-    }
-}
-
-/// Returns the bound's name in a formula. A bound that bare sockets set has no name of its own.
-const fn name(bound: &Bound) -> &'static str {
-    match bound.binds {
-        Binding::Unknown => "baseline",
-        binds => binds.word(),
     }
 }
 

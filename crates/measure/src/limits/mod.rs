@@ -14,6 +14,7 @@
 //! # Ok::<(), hodo_measure::limits::LimitError>(())
 //! ```
 
+mod binds;
 mod bound;
 mod bus;
 mod calculator;
@@ -29,6 +30,7 @@ mod tests;
 mod transport;
 
 pub use crate::units::text::format_rate;
+pub use binds::REACHED;
 pub use bound::{Bound, least};
 pub use bus::{Bus, Pci, Pcie, PcieGeneration};
 pub use calculator::{Calculated, Calculator, Processors, Sharing};
@@ -39,7 +41,7 @@ pub use latency::FIBRE_NS_PER_KM;
 pub use model::{Model, ModelledWay};
 pub use on_the_wire::{Carrier, Hop, Messages, OnTheWire, Service, Theory, Way};
 pub use rate::parse_rate;
-pub use row::{Baseline, Conditions, REACHED, RoundTrip, beaten_text, is_beaten, limit, red_flag, share};
+pub use row::{Conditions, RoundTrip, limit, red_flag, share};
 pub use shared::Fan;
 pub use transport::{Ip, Packing, Path, Transport, WireCost};
 

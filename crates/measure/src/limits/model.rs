@@ -1,4 +1,9 @@
-//! A simulated network as a limit sees it: plain figures for messages of the mean size.
+//! A simulated network as a limit sees it: plain figures for messages of the mean size, and the bounds that they set.
+
+use super::row::windows;
+use super::{Bound, OnTheWire, Service};
+use crate::units::text::formula_time;
+use crate::{Binding, Limit, LimitKind, Measurement, Test};
 
 /// One direction of a simulated network.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -26,4 +31,58 @@ pub struct Model {
     pub back: ModelledWay,
     /// Far ends, each with a line of its own.
     pub far_ends: u32,
+}
+
+const ASSUMES: &str = "the simulated network's settings, without jitter and loss";
+
+impl Model {
+    /// Returns the shortest time of a lone operation.
+    pub(super) fn latency_limit(&self, wire: &OnTheWire) -> Limit {
+        let formula = format!(
+            "{} + {} of transit + {} of processing",
+            formula_time(self.out.transit_ns),
+            formula_time(self.back.transit_ns),
+            formula_time(self.costs_ns())
+        );
+        let ns = self.round_trip_ns(wire);
+        Limit::of_latency(LimitKind::Model, ns, wire.payload_bytes, formula, ASSUMES.into())
+    }
+
+    /// Returns the bounds that the model sets: its wire, its window over the round-trip, its processors, its streams'
+    /// buffers.
+    pub(super) fn bounds(&self, found: &Measurement, wire: &OnTheWire) -> Vec<Bound> {
+        let mut bounds: Vec<Bound> = Vec::new();
+        if found.test != Test::Updates {
+            bounds.extend(windows(found, wire, self.round_trip_ns(wire)));
+        }
+        let (out, back) = (wire.out(), wire.back());
+        for (modelled, way) in [(&self.out, out), (&self.back, back)] {
+            if let Some(bits) = modelled.payload_bits_per_s {
+                let bits = bits * f64::from(self.far_ends);
+                bounds.push(Bound::pipe(Binding::Line, bits, way.bytes, "the model's rate less its headers"));
+            }
+            if let Some(bits) = modelled.buffer_bits_per_s {
+                let bits = bits * f64::from(found.channels);
+                let assumes = "the model's stream buffers over their delay";
+                bounds.push(Bound::pipe(Binding::Window, bits, way.bytes, assumes));
+            }
+            if let Some(cost_ns) = modelled.datagram_cost_ns {
+                bounds.push(Bound::cpu(modelled.processors, (out.messages + back.messages) * cost_ns));
+            }
+        }
+        bounds.extend(wire.service.as_ref().map(Service::bound));
+        if let (Test::Open | Test::Updates, Some(rate)) = (found.test, found.rate_asked) {
+            bounds.push(Bound::schedule(rate));
+        }
+        bounds
+    }
+
+    fn costs_ns(&self) -> f64 {
+        2.0 * (self.out.cost_ns + self.back.cost_ns)
+    }
+
+    fn round_trip_ns(&self, wire: &OnTheWire) -> f64 {
+        let service_ns = wire.service.as_ref().map_or(0.0, |service| service.ns_per_operation);
+        self.out.transit_ns + self.back.transit_ns + self.costs_ns() + service_ns
+    }
 }

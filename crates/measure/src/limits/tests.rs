@@ -195,7 +195,7 @@ fn one_in_flight_is_bound_by_the_round_trip() {
 #[test]
 fn the_least_bound_binds_and_names_the_others() {
     let bounds = vec![Bound::cpu(1, 500.0), Bound::schedule(1000.0), Bound::window(64, 0.0)];
-    let limit = least(LimitKind::Baseline, bounds, 100.0).unwrap();
+    let limit = least(LimitKind::PlainLoop, bounds, 100.0).unwrap();
     assert_eq!(limit.binds, Binding::Schedule);
     assert_eq!(limit.payload_bits_per_s, Some(800_000.0));
     assert_eq!(limit.formula, "schedule: 1000/s asked for <= cpu: 1 core / 500 ns per operation = 2000000/s");

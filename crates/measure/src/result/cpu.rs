@@ -106,6 +106,14 @@ impl ProcessCpu {
 mod tests {
     use super::*;
 
+    #[test]
+    fn other_programs_are_named_over_a_twentieth_of_the_machine() {
+        let told = |percent| Cpu { others_percent: percent, ..Cpu::default() }.others_text();
+        assert_eq!([told(None), told(Some(4.9))], [None, None]);
+        let text = "other programs took 31 % of the machine's CPU; end them for a figure to quote";
+        assert_eq!(told(Some(31.4)).as_deref(), Some(text));
+    }
+
     /// Takes 0.6 s of a link that 0.3 s of the host computed, 0.29 s of which this process had a processor.
     #[test]
     fn a_simulation_costs_time_of_the_host_and_not_of_the_link() {

@@ -1,5 +1,6 @@
 use super::fake_link::{FakeLink, Service};
 use super::*;
+use crate::Size;
 use crate::{Mode, Outcome};
 use hodo_machine::{Random, Wait};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};

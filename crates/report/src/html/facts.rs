@@ -178,7 +178,7 @@ fn plan(m: &Measurement) -> Vec<Fact> {
         fact("test", format!("{}: {}", m.test, figure::test_meaning(m.test))),
         fact("mode", figure::mode_text(m.mode).to_owned()),
         fact("size", figure::size_text(m)),
-        fact("window", format!("{} in flight per channel", m.window)),
+        fact("window", m.window.map_or_else(|| "none".to_owned(), |window| format!("{window} in flight per channel"))),
         fact("channels", m.channels.to_string()),
         fact("batch", format!("{} per packet", m.batch)),
     ];
@@ -236,13 +236,14 @@ fn limit_facts(m: &Measurement, limit: &Limit) -> Vec<Fact> {
         fact("payload rate", limit.payload_bits_per_s.map(units::bits_per_s)),
         fact("operation rate", limit.operations_per_s.map(units::operations_per_s)),
         fact("time", limit.latency_ns.map(units::time_ns)),
-        fact("comes from", limit.kind.word().to_owned()),
+        fact("comes from", limit.kind.text().to_owned()),
         fact("what binds", limit.binds.word().to_owned()),
         fact("formula", limit.formula.clone()),
         fact("assumes", limit.assumes.clone()),
         fact("seen", limit.saw.clone()),
         fact("apart", limit.spread.map(units::percent)),
         fact("share reached", m.share_of_limit.map(units::percent)),
+        fact("over the plain loop", m.times_plain_loop.map(|times| format!("{times:.2} times"))),
     ]
 }
 

@@ -1,7 +1,6 @@
 //! The card of a test, and the plots of its measurements.
 
 use super::badge;
-use crate::columns::whole_percent;
 use crate::figure::{self, Figure};
 use crate::plot::{Bars, Chart, Picture, charts, node_bars, waterfalls};
 use crate::units::UNKNOWN;
@@ -55,12 +54,9 @@ fn best_of<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Option<(&'a Measu
 fn about(m: &Measurement) -> String {
     let figure = Figure::of(m);
     let size = figure::size_text(m);
-    let share = m.share_of_limit.filter(|share| share.is_finite()).zip(m.limit.as_ref());
-    match (figure, share) {
+    match (figure, figure::reached_text(m)) {
         (Figure::Latency, _) => format!("p50 at {size}"),
-        (_, Some((share, limit))) => {
-            format!("at {size}, {} of {}", whole_percent(share), limit.kind.word())
-        }
+        (_, Some(reached)) => format!("at {size}, {reached}"),
         (_, None) => format!("at {size}"),
     }
 }

@@ -41,7 +41,7 @@ fn a_card_quotes_the_best_stable_row() {
         m
     };
     let rows = vec![row(64, State::Stable), row(32_768, State::Stable), row(1 << 20, State::Bimodal)];
-    assert_eq!(card_of(rows), ("40.96 Gbit/s".into(), "at 32 KiB, 94 % of baseline".into()));
+    assert_eq!(card_of(rows), ("40.96 Gbit/s".into(), "at 32 KiB, 0.94 × plain loop".into()));
     let rows = vec![row(64, State::Noisy), row(1 << 20, State::Drifting)];
     assert_eq!(card_of(rows), ("none stable".into(), "49.66 Gbit/s at 1 MiB is drifting".into()));
     let mut over = row(1 << 20, State::Stable);

@@ -82,7 +82,7 @@ impl Across {
         match self {
             Across::Size => figure::mean_size(m).map(|size| size.max(1.0)),
             Across::Channels => Some(f64::from(m.channels)),
-            Across::Window => Some(f64::from(m.window)),
+            Across::Window => m.window.map(f64::from),
             Across::Asked => m.rate_asked,
         }
     }
@@ -214,7 +214,7 @@ fn chart(
         one.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let has_limit = |series: &Series| series.points.iter().filter(|point| point.limit.is_some()).count() > 1;
-    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| limit.kind.word());
+    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| limit.kind.text());
     let limit = series.iter().any(has_limit).then(|| format!("limit ({kind})"));
     Chart { title: title.into(), note: note.into(), x_label, x_unit, unit, limit, series }
 }
@@ -267,7 +267,9 @@ fn differences(m: &Measurement, group: &[&Measurement], across: Option<Across>) 
     let facts: [Fact<'_>; 7] = [
         (None, &|m| figure::mode_text(m.mode).into()),
         (Some(Across::Size), &figure::size_text),
-        (Some(Across::Window), &|m| format!("window {}", m.window)),
+        (Some(Across::Window), &|m| {
+            m.window.map_or_else(|| "no window".to_owned(), |window| format!("window {window}"))
+        }),
         (Some(Across::Channels), &|m| format!("{} channel{}", m.channels, if m.channels == 1 { "" } else { "s" })),
         (None, &|m| format!("batch {}", m.batch)),
         (None, &|m| m.wait.clone()),

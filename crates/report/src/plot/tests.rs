@@ -10,7 +10,7 @@ fn a_picture_has_a_panel_for_every_test_with_something_to_show() {
     let document = sample::document();
     let rate = svg(Picture::Rate, &document).unwrap();
     assert!(rate.contains(">tcp · rate<") && rate.contains(">udp · rate<"));
-    assert_eq!(count(&rate, ">limit (baseline)<"), 6);
+    assert_eq!(count(&rate, ">limit (plain loop)<"), 6);
     let operations = svg(Picture::Operations, &document).unwrap();
     assert_eq!(count(&operations, ">Average time<"), 6);
     let cpu = svg(Picture::Cpu, &document).unwrap();

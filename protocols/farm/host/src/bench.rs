@@ -21,7 +21,7 @@ use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Attendant, Clock, Server, Stop, sleep};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{
-    Binding, Cpu, Histogram, Limit, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
+    Binding, Cpu, Histogram, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
 };
 use nodes::Nodes;
 use queue::{Queue, Supplied};
@@ -69,9 +69,8 @@ pub fn measure(
     stop: &Arc<AtomicBool>,
 ) -> Result<(Measurement, String), Error> {
     let (mut found, rest) = run(settings, shape, stop)?;
-    found.limit = shape.floor().ok().map(|per_s| Limit::of_baseline(per_s, None, shape.size as f64, Binding::Unknown));
-    let limit = found.limit.as_ref().and_then(|limit| limit.operations_per_s);
-    found.share_of_limit = limit.map(|limit| found.rate.operations_per_s.median / limit);
+    let plain_loop = shape.plain_loop().ok();
+    found.set_limit(plain_loop.as_ref().map(|plain_loop| plain_loop.as_limit(Binding::Unknown)), plain_loop);
     let nodes = table::nodes(&found);
     Ok((found, nodes + &rest))
 }

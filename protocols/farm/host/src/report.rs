@@ -3,8 +3,8 @@
 use crate::controller::shares::evenness;
 use crate::controller::status::{Events, Moment, NodeStatus, Status};
 use hodo_measure::{
-    Cpu, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, ProcessCpu, Rate, State, Test,
-    Verdict, verdict,
+    Cpu, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, Plan, ProcessCpu, Rate, State,
+    Test, Verdict, verdict,
 };
 use hodo_report::Table;
 
@@ -38,19 +38,12 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
     let mut shares: Vec<NodeShare> = status.nodes.iter().map(share).collect();
     shares.sort_by_key(|node| node.number);
     let in_flight: u64 = status.nodes.iter().map(|node| u64::from(node.in_flight)).sum();
+    let link = format!("farm://{}", of.trim_start_matches("http://").trim_end_matches('/'));
     Measurement {
-        protocol: "farm".to_owned(),
-        link: format!("farm://{}", of.trim_start_matches("http://").trim_end_matches('/')),
         test: Test::Rate,
-        mode: Mode::Send,
         size_bytes: Some(status.bytes.taken_in / status.events.taken_in.max(1)),
-        size_min_bytes: None,
-        size_max_bytes: None,
-        window: ((status.tokens.waiting + in_flight) / nodes) as u32,
+        window: Some(((status.tokens.waiting + in_flight) / nodes) as u32),
         channels: status.nodes.len() as u32,
-        batch: 1,
-        rate_asked: None,
-        wait: "block".to_owned(),
         seed: 0,
         repeats: 1,
         operations,
@@ -63,19 +56,11 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
             local_ns_per_operation: status.cpu_ns_per_event(),
             ..Cpu::default()
         },
-        tcp: None,
         loss: Loss { duplicated: status.events.duplicates, ..Loss::default() },
-        limit: None,
-        share_of_limit: None,
-        simulation: None,
-        shortfall_s: None,
-        stages: Vec::new(),
-        clock_difference: None,
-        verdict,
         intervals,
-        published: Vec::new(),
         fairness: Fairness::of(&shares.iter().map(|node| node.events).collect::<Vec<_>>(), elapsed_s, None),
         nodes: shares,
+        ..Plan::one(Mode::Send, 0).unmeasured("farm", &link, verdict)
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::{Ip, Line, ModelledWay, Transport};
+use crate::limits::{Carrier, Ip, Line, ModelledWay, Transport};
 use crate::{Cpu, Latency, Mode, Plan, ProcessCpu, Repeats, Run, Size, State, TcpTimes, Until, Unwatched, Verdict};
 use std::time::Duration;
 
@@ -43,8 +43,16 @@ fn gigabit() -> Option<Path> {
     Path::new(Line::new(1e9, 1500), Ip::V4, Transport::Tcp { timestamps: true }).ok()
 }
 
-fn bare(operations_per_s: f64) -> Baseline {
-    Baseline { operations_per_s, latency_ns: None, cost_ns: Some(1000.0), spread: 0.1, shape: "16 in flight".into() }
+fn bare(operations_per_s: f64) -> PlainLoop {
+    PlainLoop {
+        operations_per_s,
+        payload_bits_per_s: 8000.0 * operations_per_s,
+        latency_ns: None,
+        cost_ns: Some(1000.0),
+        looks: 5,
+        spread: 0.1,
+        shape: "16 in flight".into(),
+    }
 }
 
 fn alone(ns: f64) -> Option<RoundTrip> {
@@ -52,15 +60,13 @@ fn alone(ns: f64) -> Option<RoundTrip> {
 }
 
 fn binds(found: &Measurement, conditions: &Conditions<'_>) -> (Binding, String) {
-    let limit = limit(found, &echo(), conditions).expect("something bounds it");
+    let limit = limit(found, &echo(), conditions, Some(&bare(1e6))).expect("it has a limit");
     (limit.binds, limit.saw.expect("it says what it saw"))
 }
 
 #[test]
 fn a_window_binds_where_nine_tenths_of_it_are_reached() {
-    let baseline = bare(1e6);
-    let conditions =
-        Conditions { baseline: Some(&baseline), round_trip: alone(100e3), cores: 1, ..Conditions::default() };
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
     assert_eq!(binds(&row(Test::Rate, 10, 95_000.0), &conditions).0, Binding::Window);
     let (binding, saw) = binds(&row(Test::Rate, 10, 80_000.0), &conditions);
     assert_eq!((binding, saw.as_str()), (Binding::Unknown, "80 % of the bound of `window`"));
@@ -98,18 +104,6 @@ fn a_processor_that_others_fill_does_not_bind() {
     assert!(saw.ends_with("the busiest processor 98 % busy, mostly for others"), "{saw}");
 }
 
-/// Checks that the cost of bare sockets is a bound beside a line, named `cpu` only where a processor was seen full.
-#[test]
-fn a_bound_of_the_processors_is_not_believed_while_they_are_idle() {
-    let baseline = bare(1e6);
-    let line = Path::new(Line::new(1e12, 1500), Ip::V4, Transport::Tcp { timestamps: true }).ok();
-    let conditions = Conditions { line, baseline: Some(&baseline), cores: 1, ..Conditions::default() };
-    let mut found = row(Test::Rate, 10, 950_000.0);
-    assert_eq!(binds(&found, &conditions).0, Binding::Unknown);
-    found.cpu.busiest_percent = Some(99.0);
-    assert_eq!(binds(&found, &conditions).0, Binding::Cpu);
-}
-
 #[test]
 fn a_far_end_that_does_not_read_is_seen_in_its_window() {
     let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
@@ -125,82 +119,60 @@ fn over_a_lines_limit_is_a_red_flag() {
     let conditions = Conditions { line: gigabit(), ..Conditions::default() };
     for (operations_per_s, flagged) in [(110_000.0, false), (130_000.0, true)] {
         let found = row(Test::Rate, 10, operations_per_s);
-        let limit = limit(&found, &echo(), &conditions).expect("a line");
+        let limit = limit(&found, &echo(), &conditions, None).expect("a line");
         let share = share(&found, &limit).expect("a share");
         assert_eq!(red_flag(&limit, share).is_some(), flagged, "{share}");
         assert_eq!(limit.binds, Binding::Line);
     }
 }
 
-fn beside_window(ns: f64, baseline: &Baseline, operations_per_s: f64) -> (Limit, f64) {
-    let round_trip = Some(RoundTrip { ns, source: String::new() });
-    let conditions = Conditions { baseline: Some(baseline), round_trip, ..Conditions::default() };
-    let found = row(Test::Rate, 10, operations_per_s);
-    let limit = limit(&found, &echo(), &conditions).expect("two bounds");
-    let share = share(&found, &limit).expect("a share");
-    (limit, share)
-}
-
-/// Takes a window whose bound is far away: a row that beats bare sockets would show a few percent of it.
 #[test]
-fn a_baseline_that_is_beaten_stays_the_limit_and_says_so() {
-    let baseline = bare(10_000.0);
-    for (operations_per_s, says) in [(9_500.0, false), (12_000.0, false), (14_000.0, true), (40_000.0, true)] {
-        let (limit, share) = beside_window(1e3, &baseline, operations_per_s);
-        assert_eq!((limit.kind, limit.binds, limit.spread), (LimitKind::Baseline, Binding::Unknown, Some(0.1)));
-        assert_eq!(share, operations_per_s / 10_000.0);
-        assert!(limit.formula.starts_with("baseline: bare sockets, 16 in flight: 10000/s, 10 % apart"));
-        assert_eq!(is_beaten(&limit, share), says, "{share}");
-        assert_eq!(beaten_text(&limit, share).is_some(), says);
-        let alone = Conditions { baseline: Some(&baseline), ..Conditions::default() };
-        let alone = super::limit(&row(Test::Rate, 10, operations_per_s), &echo(), &alone).expect("the baseline");
-        assert_eq!(alone.operations_per_s, Some(10_000.0), "nothing else is known");
-    }
-    let (limit, share) = beside_window(1e3, &baseline, 14_000.0);
-    let text = "1.4 times the baseline: bare sockets in a plain loop did less, so they are no bound of this link";
-    assert_eq!(beaten_text(&limit, share).as_deref(), Some(text));
-    let timed = Baseline { latency_ns: Some(30_000.0), ..bare(1.0) };
-    let conditions = Conditions { baseline: Some(&timed), ..Conditions::default() };
-    let found = row(Test::Latency, 1, 50_000.0);
-    let limit = super::limit(&found, &echo(), &conditions).expect("a baseline");
-    assert!(is_beaten(&limit, super::share(&found, &limit).expect("a share")), "one at a time is no exception");
-}
-
-#[test]
-fn a_bound_that_was_reached_takes_the_place_of_a_baseline_that_is_beaten() {
+fn a_bound_that_was_passed_is_a_red_flag_and_a_plain_loop_that_was_passed_is_none() {
+    let conditions = Conditions { round_trip: alone(500e3), ..Conditions::default() };
     // 10 in flight over 500 us are 20,000 a second.
-    let (limit, share) = beside_window(500e3, &bare(10_000.0), 19_000.0);
-    assert_eq!((limit.operations_per_s, limit.binds, share), (Some(20_000.0), Binding::Window, 0.95));
-    assert!(!limit.formula.contains("baseline"), "{}", limit.formula);
-    let (limit, _) = beside_window(500e3, &bare(10_000.0), 17_000.0);
-    assert_eq!((limit.operations_per_s, limit.binds), (Some(10_000.0), Binding::Unknown));
-}
-
-/// Takes a line of which the row has 60 %, and bare sockets whose cost allows for 45 %.
-#[test]
-fn a_line_takes_the_place_of_a_cost_that_is_beaten_and_a_cost_is_no_red_flag() {
-    let alone = Conditions { line: gigabit(), ..Conditions::default() };
-    let line = limit(&row(Test::Rate, 10, 1.0), &echo(), &alone).and_then(|limit| limit.operations_per_s);
-    let line = line.expect("a line");
-    for (of_cost, least) in [(0.45, 1.0), (0.55, 0.55)] {
-        let baseline = Baseline { cost_ns: Some(1e9 / (of_cost * line)), ..bare(1.0) };
-        let conditions = Conditions { baseline: Some(&baseline), cores: 1, ..alone.clone() };
-        let found = row(Test::Rate, 10, 0.6 * line);
-        let limit = limit(&found, &echo(), &conditions).expect("a line and a cost");
-        let share = share(&found, &limit).expect("a share");
-        assert_eq!((limit.kind, limit.binds), (LimitKind::Line, Binding::Unknown));
-        assert!((limit.operations_per_s.expect("a rate") / line - least).abs() < 1e-9, "{}", limit.formula);
-        assert_eq!((red_flag(&limit, share), is_beaten(&limit, share)), (None, false), "{share}");
+    for (operations_per_s, flagged) in [(20_500.0, false), (22_000.0, true)] {
+        let found = row(Test::Rate, 10, operations_per_s);
+        let limit = limit(&found, &echo(), &conditions, None).expect("a window");
+        let flag = red_flag(&limit, share(&found, &limit).expect("a share"));
+        assert_eq!(flag.is_some_and(|text| text.contains("bound of `window`")), flagged, "{operations_per_s}");
     }
+    let found = row(Test::Rate, 10, 40_000.0);
+    let plain = limit(&found, &echo(), &Conditions::default(), Some(&bare(10_000.0))).expect("a plain loop");
+    assert_eq!((plain.kind, red_flag(&plain, 4.0)), (LimitKind::PlainLoop, None));
 }
 
 #[test]
-fn the_better_of_two_baselines_counts_and_their_spread_is_told() {
-    let both = bare(900.0).with(&bare(1000.0));
-    assert_eq!((both.operations_per_s, (both.spread * 100.0).round()), (1000.0, 10.0));
-    let timed = |ns| Baseline { latency_ns: Some(ns), ..bare(1.0) };
-    let both = timed(100.0).with(&timed(125.0));
+fn a_plain_loop_is_a_comparison_beside_a_bound_and_the_limit_only_where_there_is_none() {
+    let mut found = row(Test::Rate, 10, 19_000.0);
+    let plain_loop = bare(10_000.0);
+    let conditions = Conditions { round_trip: alone(500e3), ..Conditions::default() };
+    let bound = limit(&found, &echo(), &conditions, Some(&plain_loop));
+    found.set_limit(bound, Some(plain_loop.clone()));
+    assert_eq!((found.share_of_limit, found.times_plain_loop), (Some(0.95), Some(1.9)));
+    let limit = found.limit.as_ref().expect("a window");
+    assert_eq!((limit.kind, limit.binds, limit.operations_per_s), (LimitKind::Line, Binding::Window, Some(20_000.0)));
+
+    let alone = limit_of(&found, &plain_loop);
+    assert_eq!((alone.kind, alone.binds, alone.spread), (LimitKind::PlainLoop, Binding::Unknown, Some(0.1)));
+    assert_eq!(alone.formula, "bare sockets, 16 in flight: 10000/s, 5 looks 10 % apart");
+    found.set_limit(Some(alone), Some(plain_loop));
+    assert_eq!((found.share_of_limit, found.times_plain_loop), (None, Some(1.9)));
+    found.set_limit(None, None);
+    assert_eq!((found.share_of_limit, found.times_plain_loop), (None, None));
+}
+
+fn limit_of(found: &Measurement, plain_loop: &PlainLoop) -> Limit {
+    limit(found, &echo(), &Conditions::default(), Some(plain_loop)).expect("a plain loop")
+}
+
+#[test]
+fn the_best_of_several_looks_counts_and_their_spread_is_reported() {
+    let both = PlainLoop::of_looks(&[bare(900.0), bare(1000.0), bare(950.0)]).expect("three looks");
+    assert_eq!((both.operations_per_s, (both.spread * 100.0).round(), both.looks), (1000.0, 10.0, 3));
+    let timed = |ns| PlainLoop { latency_ns: Some(ns), ..bare(1.0) };
+    let both = PlainLoop::of_looks(&[timed(100.0), timed(125.0)]).expect("two looks");
     assert_eq!((both.latency_ns, (both.spread * 100.0).round()), (Some(100.0), 20.0));
+    assert_eq!(PlainLoop::of_looks(&[]), None);
 }
 
 #[test]
@@ -225,7 +197,7 @@ fn packets_in_flight_bound_a_block() {
     let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
     let mut found = row(Test::Rate, 2, 200.0);
     found.rate.payload_bits_per_s.median = 200.0 * 8.0 * f64::from(1 << 20);
-    let limit = limit(&found, &block, &conditions).expect("a window");
+    let limit = limit(&found, &block, &conditions, None).expect("a window");
     assert_eq!((limit.binds, limit.operations_per_s.map(f64::round)), (Binding::Window, Some(213.0)));
 }
 
@@ -236,7 +208,7 @@ fn a_schedule_and_a_far_ends_own_time_are_bounds() {
     assert_eq!(binds(&found, &Conditions::default()).0, Binding::Schedule);
     let service = Service { ns_per_operation: 4e6, servers: 4, name: "4 nodes / 4 ms a decision".into() };
     let deciding = OnTheWire { service: Some(service), ..echo() };
-    let limit = limit(&row(Test::Rate, 2, 950.0), &deciding, &Conditions::default()).expect("a bound");
+    let limit = limit(&row(Test::Rate, 2, 950.0), &deciding, &Conditions::default(), None).expect("a bound");
     assert_eq!((limit.binds, limit.operations_per_s), (Binding::FarEnd, Some(1000.0)));
 }
 
@@ -245,7 +217,7 @@ fn a_model_bounds_what_it_carries() {
     let way = ModelledWay { transit_ns: 50e3, cost_ns: 100.0, processors: 1, ..ModelledWay::default() };
     let model = Model { out: way, back: way, far_ends: 1 };
     let conditions = Conditions { model: Some(&model), ..Conditions::default() };
-    let limit_of = |found: &Measurement| limit(found, &echo(), &conditions).expect("a model");
+    let limit_of = |found: &Measurement| limit(found, &echo(), &conditions, None).expect("a model");
     let lone = limit_of(&row(Test::Latency, 1, 9_950.0));
     assert_eq!((lone.latency_ns, lone.binds), (Some(100_400.0), Binding::RoundTrip));
     assert_eq!(limit_of(&row(Test::Rate, 10, 99_000.0)).binds, Binding::Window);
@@ -253,20 +225,18 @@ fn a_model_bounds_what_it_carries() {
 }
 
 #[test]
-fn a_lone_operation_is_held_to_its_bits_or_to_bare_sockets() {
+fn a_lone_operation_is_compared_with_its_bits_or_with_bare_sockets() {
     let found = row(Test::Latency, 1, 50_000.0);
-    let line = limit(&found, &echo(), &Conditions { line: gigabit(), ..Conditions::default() }).expect("a line");
+    let line = limit(&found, &echo(), &Conditions { line: gigabit(), ..Conditions::default() }, None).expect("a line");
     assert_eq!((line.kind, line.binds), (LimitKind::Line, Binding::Unknown), "{:?}", line.saw);
-    let baseline = Baseline { latency_ns: Some(19_000.0), ..bare(52_000.0) };
-    let limit = limit(&found, &echo(), &Conditions { baseline: Some(&baseline), ..Conditions::default() });
-    let limit = limit.expect("a baseline");
-    assert_eq!((limit.kind, limit.binds, limit.latency_ns), (LimitKind::Baseline, Binding::RoundTrip, Some(19_000.0)));
+    let limit = limit_of(&found, &PlainLoop { latency_ns: Some(19_000.0), ..bare(52_000.0) });
+    assert_eq!((limit.kind, limit.latency_ns), (LimitKind::PlainLoop, Some(19_000.0)));
     assert_eq!(share(&found, &limit), Some(0.95));
 }
 
 #[test]
 fn each_test_has_its_figure() {
-    let limit = Limit { latency_ns: Some(1500.0), ..Limit::of_baseline(1000.0, None, 1000.0, Binding::Line) };
+    let limit = Limit { latency_ns: Some(1500.0), ..bare(1000.0).as_limit(Binding::Unknown) };
     let found = |test| {
         let mut found = row(test, 1, 500.0);
         (found.rate.payload_bits_per_s.median, found.latency_ns) =

@@ -6,6 +6,7 @@ use hodo_farm::emulation::{GeneratorConfig, Spread};
 use hodo_io::floor::{Exchange, Floor, Kind};
 use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::Wait;
+use hodo_measure::PlainLoop;
 use hodo_measure::{Mode, Plan, Repeats, Size, Test, Until};
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,8 +167,8 @@ impl Shape {
         }
     }
 
-    /// Measures bare sockets: streams of messages of this size that nobody answers.
-    pub(super) fn floor(&self) -> std::io::Result<f64> {
+    /// Measures a plain loop of bare sockets: streams of messages of this size that nobody answers.
+    pub(super) fn plain_loop(&self) -> std::io::Result<PlainLoop> {
         let cpus = match self.cpus.as_slice() {
             [] => vec![(None, None)],
             cpus => cpus.iter().map(|cpu| (Some(*cpu), Some(*cpu))).collect(),
@@ -175,6 +176,15 @@ impl Shape {
         let size = self.size as usize + hodo_farm::wire::HEADER;
         let (kind, exchange) = (Kind::Tcp, Exchange::OneWay);
         let floor = Floor { kind, exchange, size, wait: self.wait, cpus, settings: self.settings() };
-        floor.measure().map(|found| found.messages_per_s)
+        let found = floor.measure()?;
+        Ok(PlainLoop {
+            operations_per_s: found.messages_per_s,
+            payload_bits_per_s: 8.0 * self.size as f64 * found.messages_per_s,
+            latency_ns: None,
+            cost_ns: found.cost_ns,
+            looks: 1,
+            spread: 0.0,
+            shape: format!("{size} B one way by TCP"),
+        })
     }
 }

@@ -1,19 +1,19 @@
-//! Tests that every plan on one host has a baseline of bare sockets.
+//! Tests that every plan on one host has a plain loop of bare sockets.
 mod plans;
 
-use hodo_catalog::{Settings, baseline};
-use hodo_measure::limits::Baseline;
+use hodo_catalog::{Settings, plain_loop};
+use hodo_measure::PlainLoop;
 use hodo_measure::{Mode, Plan, Test};
 use plans::{MODES, plan, settings, uri};
 
-fn found(link: &str, settings: &Settings, plan: &Plan) -> Baseline {
+fn found(link: &str, settings: &Settings, plan: &Plan) -> PlainLoop {
     let uri = uri(link);
     let wire = uri.protocol.on_the_wire(&uri, plan).expect("a plan of this protocol");
-    baseline(&wire, settings, plan, &[]).expect("loopback is there")
+    plain_loop(&wire, settings, plan, &[]).expect("loopback is there")
 }
 
 #[test]
-fn a_connection_for_each_operation_has_a_baseline() {
+fn a_connection_for_each_operation_has_a_plain_loop() {
     for (link, mode) in [("tcp", Mode::Both), ("tcp", Mode::Send), ("tcp", Mode::Receive), ("unix", Mode::Both)] {
         let plan = plan(Test::Latency, mode, 64);
         let found = found(link, &Settings { reconnect: true, ..settings(&plan) }, &plan);
@@ -31,7 +31,7 @@ fn one_operation_at_a_time_has_a_time_whichever_way_it_goes() {
 }
 
 #[test]
-fn every_baseline_knows_what_an_operation_costs_the_busier_side() {
+fn every_plain_loop_knows_what_an_operation_costs_the_busier_side() {
     for (link, mode) in ["tcp", "udp", "unix"].into_iter().flat_map(|link| MODES.map(|mode| (link, mode))) {
         let plan = Plan { window: 64, ..plan(Test::Rate, mode, 1024) };
         let found = found(link, &settings(&plan), &plan);
@@ -41,7 +41,7 @@ fn every_baseline_knows_what_an_operation_costs_the_busier_side() {
     }
 }
 
-/// Checks that the baseline is not segmented bulk, which no window lets through.
+/// Checks that the plain loop is not segmented bulk, which no window lets through.
 #[test]
 fn a_block_is_beside_packets_of_its_size_and_window() {
     for (link, mode, shape) in [
