@@ -301,6 +301,24 @@ pub struct TcpTimes {
 }
 
 impl TcpTimes {
+    /// Returns what these connections did since an earlier report.
+    #[must_use]
+    pub fn since(self, earlier: &TcpTimes) -> TcpTimes {
+        TcpTimes {
+            busy_s: (self.busy_s - earlier.busy_s).max(0.0),
+            receive_window_limited_s: (self.receive_window_limited_s - earlier.receive_window_limited_s).max(0.0),
+            send_buffer_limited_s: (self.send_buffer_limited_s - earlier.send_buffer_limited_s).max(0.0),
+            ..self
+        }
+    }
+
+    /// Returns the report on a time and on one before it, of the same connections.
+    #[must_use]
+    pub fn following(self, earlier: TcpTimes) -> TcpTimes {
+        let TcpTimes { connections, application_limited, min_rtt_ns, .. } = self;
+        TcpTimes { connections, application_limited, min_rtt_ns, ..self.and(earlier) }
+    }
+
     /// Returns the sum over these connections and others.
     #[must_use]
     pub fn and(self, other: TcpTimes) -> TcpTimes {

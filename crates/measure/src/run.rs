@@ -7,6 +7,7 @@ mod fake_link;
 mod recorder;
 mod schedule;
 mod shared;
+mod silences;
 mod slots;
 mod stages;
 #[cfg(test)]
@@ -17,13 +18,15 @@ mod updates;
 use crate::statistics::estimate;
 use crate::{
     ClockDifference, Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode,
-    NodeShare, Plan, Rate, Repeats, Stage, State, TcpTimes, Test, Until, Usage, Verdict, missed, verdict,
+    NodeShare, Plan, Rate, Repeats, Stage, Stall, State, TcpTimes, Test, Until, Usage, Verdict, missed, stalled,
+    verdict,
 };
-use accounts::{Accounts, Moment};
+use accounts::Accounts;
 use drive::{Found, drive};
 use recorder::Tally;
 use schedule::Share;
 use shared::{Shared, operations_per_s, repeats, together};
+pub use silences::Counters;
 use slots::SLOTS_MAX;
 use std::thread::Builder;
 use timeline::{Track, whole_nanos};
@@ -67,6 +70,21 @@ pub trait Watch: Sync {
     fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
         None
     }
+
+    /// Returns the counters of this host, and of the calling thread, that tell what happens while nothing completes. It is called about ten
+    /// times per second, so it has to be quick.
+    fn counters(&self) -> Counters {
+        Counters::default()
+    }
+
+    /// Returns whether the run pauses after this many repeats, with nothing in flight. A test with a schedule never pauses.
+    fn pauses_after(&self, repeats: u32) -> bool {
+        let _ = repeats;
+        false
+    }
+
+    /// Has the machine for itself for a short while, in a pause. That time does not count.
+    fn paused(&self) {}
 
     /// Returns whether the run has to end now. It is called after every batch of completions, so it has to be quick.
     fn interrupted(&self) -> bool {
@@ -133,6 +151,8 @@ pub struct Run {
     pub nodes: Vec<NodeShare>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
+    /// Silences that the test cannot explain.
+    pub stalls: Vec<Stall>,
     /// The counted time in at most 200 pieces.
     pub intervals: Vec<Interval>,
     /// Why the run ended early; the rest is what was measured until then.
@@ -146,7 +166,7 @@ pub struct Run {
 /// the next plan. [`Until::Count`] counts operations that came to their end, also those that were lost.
 pub fn run(links: &mut [Box<dyn Link + Send>], plan: &Plan, watch: &dyn Watch) -> Run {
     if let Err(error) = possible(links.len(), plan) {
-        return gathered(plan, &Shared::new(watch, plan, 0), &[], Some(error));
+        return gathered(plan, &Shared::new(watch, plan, 0), Vec::new(), Some(error));
     }
     let count = links.len() as u32;
     let busy = |(index, link)| {
@@ -188,7 +208,7 @@ pub fn run(links: &mut [Box<dyn Link + Send>], plan: &Plan, watch: &dyn Watch) -
     let errors = found.iter().filter_map(|link| link.error.clone()).chain(refused);
     // The others were interrupted because of it.
     let error = errors.reduce(|a, b| if a == LinkError::Interrupted { b } else { a });
-    gathered(plan, &shared, &found, error)
+    gathered(plan, &shared, found, error)
 }
 
 /// Checks that this plan can be run at all.
@@ -222,7 +242,7 @@ fn slots(links: usize, plan: &Plan) -> u64 {
 }
 
 /// Puts together what the links found.
-fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<LinkError>) -> Run {
+fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<LinkError>) -> Run {
     let mut closed = shared.closed().clone();
     if error.is_none() {
         // A link that ran ahead has closed repeats that do not count.
@@ -233,42 +253,56 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: &[Found], error: Option<Lin
     if counted.is_empty() {
         counted.push(together(found.iter().map(|link| link.unfinished)));
     }
-    let totals: Vec<Tally> = closed.iter().zip(found).map(|(closed, link)| total(closed, link.unfinished)).collect();
+    let totals: Vec<Tally> = closed.iter().zip(&found).map(|(closed, link)| total(closed, link.unfinished)).collect();
     let all = together(totals.iter().copied());
     let mut histogram = Histogram::new();
     found.iter().for_each(|link| histogram.merge(&link.recorded.histogram));
-    let tracks: Vec<Track<'_>> = found.iter().zip(&totals).map(|(link, total)| track(link, *total)).collect();
-    let intervals = timeline::intervals(&tracks);
+    let latency = histogram.latency();
+    let timelines = found.iter().map(|link| &link.recorded.timeline).zip(&totals);
+    let tracks = timelines.map(|(timeline, total)| Track { timeline, total: *total });
+    let intervals = timeline::intervals(&tracks.collect::<Vec<_>>());
     let no_accounts = Accounts::default();
     let first = found.first().map_or(&no_accounts, |link| &link.accounts);
     let served = found.iter().flat_map(|link| link.accounts.served());
     let nodes: Vec<NodeShare> = (0..).zip(served).map(|(number, events)| NodeShare { number, events }).collect();
     let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
     let rate = rate(plan, &counted);
+    let judged = judged(error.as_ref(), all.operations, loss, &intervals);
+    let (tcp, stages) = (accounts::tcp(found.iter().map(|link| &link.accounts)), stages::stages(&found));
+    let clock_difference = if plan.test == Test::Updates { clock_difference(&found) } else { None };
+    let cpu = accounts::cpu(first, all.elapsed_s, all.operations);
+    let (host_s, shortfall_s) = (first.host_s(), first.shortfall_s());
+    let stalls = stalls(found, latency.as_ref().map_or(0, |latency| latency.p50));
     Run {
         operations: all.operations,
         payload_bytes: all.payload_bytes,
         elapsed_s: whole_nanos(all.elapsed_s),
         repeats: finished,
         rate,
-        latency: histogram.latency(),
-        cpu: accounts::cpu(first, all.elapsed_s, all.operations),
-        host_s: first.host_s[0].zip(first.host_s[1]).map(|(from, to)| to - from),
-        shortfall_s: first.shortfall_s(),
-        tcp: accounts::tcp(found.iter().map(|link| &link.accounts)),
-        stages: stages::stages(found),
-        clock_difference: if plan.test == Test::Updates { clock_difference(found) } else { None },
+        latency,
+        cpu,
+        host_s,
+        shortfall_s,
+        tcp,
+        stages,
+        clock_difference,
         loss,
-        verdict: missed_or(plan, &rate, &intervals, judged(error.as_ref(), all.operations, loss, &intervals))
-            .with(&nodes),
+        verdict: lateness(plan, &rate, &stalls, all.elapsed_s, &intervals, judged).with(&nodes),
         nodes,
+        stalls,
         intervals,
         error,
     }
 }
 
+/// Returns the stalls of all links, whose operations take `time_ns` on the median.
+fn stalls(found: Vec<Found>, time_ns: u64) -> Vec<Stall> {
+    let of_link = |link: Found| (link.recorded.timeline.start(), link.recorded.silences.stalls(time_ns));
+    silences::merged(found.into_iter().map(of_link))
+}
+
 fn clock_difference(found: &[Found]) -> Option<ClockDifference> {
-    let known = found.iter().filter_map(|link| link.accounts.far_at(Moment::End)?.clock);
+    let known = found.iter().filter_map(|link| link.accounts.far_counted()?.1.clock);
     known.max_by_key(|clock| clock.error_ns)
 }
 
@@ -278,15 +312,6 @@ fn total(closed: &[Tally], unfinished: Tally) -> Tally {
         payload_bytes: sum.payload_bytes + tally.payload_bytes,
         elapsed_s: sum.elapsed_s + tally.elapsed_s,
     })
-}
-
-fn track(link: &Found, total: Tally) -> Track<'_> {
-    Track {
-        timeline: &link.recorded.timeline,
-        elapsed_s: total.elapsed_s,
-        operations: total.operations,
-        payload_bytes: total.payload_bytes,
-    }
 }
 
 fn rate(plan: &Plan, repeats: &[Tally]) -> Rate {
@@ -325,12 +350,20 @@ fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[I
     Verdict { state, text: format!("{word}: {text}") }
 }
 
-/// Returns the verdict, or one of a schedule that was not held.
-fn missed_or(plan: &Plan, rate: &Rate, intervals: &[Interval], verdict: Verdict) -> Verdict {
-    let asked = plan.scheduled_rate();
-    let is_whole = !matches!(verdict.state, State::Interrupted | State::Failed);
+/// Returns the verdict, or one of stalls, or of a schedule that was not held.
+fn lateness(
+    plan: &Plan,
+    rate: &Rate,
+    stalls: &[Stall],
+    elapsed_s: f64,
+    intervals: &[Interval],
+    verdict: Verdict,
+) -> Verdict {
+    if matches!(verdict.state, State::Interrupted | State::Failed) {
+        return verdict;
+    }
     let missed = |asked| missed(rate.operations_per_s.median, asked, intervals);
-    asked.filter(|_| is_whole).and_then(missed).unwrap_or(verdict)
+    stalled(stalls, elapsed_s).or_else(|| plan.scheduled_rate().and_then(missed)).unwrap_or(verdict)
 }
 
 impl Run {
@@ -350,6 +383,7 @@ impl Run {
             loss: self.loss,
             stages: self.stages,
             clock_difference: self.clock_difference,
+            stalls: self.stalls,
             intervals: self.intervals,
             fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),
             nodes: self.nodes,

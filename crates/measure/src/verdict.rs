@@ -1,6 +1,9 @@
 //! The verdict on a run: whether its figures can be trusted, judged from its rates over time.
 
 mod series;
+mod stalls;
+
+pub use stalls::{stalled, stalls_between};
 
 use crate::statistics::{mean, median};
 use crate::step::{Step, step};

@@ -3,20 +3,10 @@ use crate::{Cpu, FarEnd, Loss, Mode, ProcessCpu, TcpTimes, Usage};
 /// Counters of both sides, read around the counted time, and what became of the operations started in it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Accounts {
-    /// The far end before the first operation, at the start and the end of the counted time, and after the last one.
-    pub far: [Option<FarEnd>; 4],
-    /// This side's process at the start and the end of the counted time.
-    pub local: [Option<Usage>; 2],
-    /// The time by this host's clock likewise.
-    pub host_s: [Option<f64>; 2],
-    /// The whole machine likewise: busy seconds, and all of them.
-    pub machine: [Option<(f64, f64)>; 2],
-    /// The CPU seconds of all programs of the machine likewise.
-    pub programs_s: [Option<f64>; 2],
-    /// Every processor that may be used likewise.
-    pub processors: [Option<Vec<(f64, f64)>>; 2],
-    /// The report of the link's TCP at the start and the end of the counted time.
-    pub tcp: [Option<TcpTimes>; 2],
+    /// The far end before the first operation, and after the last one.
+    pub far: [Option<FarEnd>; 2],
+    /// The counters at the start and the end of each part of the counted time; pauses are between them.
+    pub parts: Vec<[Reading; 2]>,
     /// The link's own counters at the start of the counted time and after the last operation.
     pub link: [Loss; 2],
     /// Operations started in the counted time that were given up.
@@ -29,25 +19,55 @@ pub(super) struct Accounts {
     pub started: (u64, u64),
 }
 
-/// When a counter is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Moment {
-    First,
-    Start,
-    End,
-    Last,
+/// The counters of both sides at one moment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reading {
+    /// The far end's report.
+    pub far: Option<FarEnd>,
+    /// This side's process.
+    pub local: Option<Usage>,
+    /// The time by this host's clock.
+    pub host_s: Option<f64>,
+    /// The whole machine: busy seconds, and all of them.
+    pub machine: Option<(f64, f64)>,
+    /// The CPU seconds of all programs of the machine.
+    pub programs_s: Option<f64>,
+    /// Every processor that may be used, as the machine.
+    pub processors: Option<Vec<(f64, f64)>>,
+    /// The report of the link's TCP.
+    pub tcp: Option<TcpTimes>,
 }
 
 impl Accounts {
-    pub fn far_at(&self, moment: Moment) -> Option<&FarEnd> {
-        self.far[moment as usize].as_ref()
+    /// Returns the sum over the parts of the counted time of what a reading counts; `None` if one of them has no count.
+    fn sum<T>(&self, of: impl Fn(&Reading) -> Option<T>, between: impl Fn(T, T) -> f64) -> Option<f64> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        self.parts.iter().map(|[from, to]| Some(between(of(from)?, of(to)?))).sum()
+    }
+
+    /// Returns the counted time by this host's clock.
+    pub fn host_s(&self) -> Option<f64> {
+        self.sum(|reading| reading.host_s, |from, to| to - from)
+    }
+
+    /// Returns the usage of a process over the parts of the counted time.
+    fn usage(&self, of: impl Fn(&Reading) -> Option<Usage>) -> Option<Usage> {
+        self.parts.iter().map(|[from, to]| Some(of(to)?.since(&of(from)?))).reduce(|a, b| Some(a?.and(b?))).flatten()
+    }
+
+    /// Returns the far end's reports at the start and the end of the counted time.
+    pub fn far_counted(&self) -> Option<(&FarEnd, &FarEnd)> {
+        let ([start, _], [_, end]) = (self.parts.first()?, self.parts.last()?);
+        start.far.as_ref().zip(end.far.as_ref())
     }
 
     /// Returns the operations that did not arrive as sent.
     pub fn loss(&self, mode: Mode) -> Loss {
         let here = less(self.link[1], self.link[0]);
-        let far = match (self.far_at(Moment::Start), self.far_at(Moment::Last)) {
-            (Some(start), Some(last)) => less(last.loss, start.loss),
+        let far = match (self.far_counted(), &self.far[1]) {
+            (Some((start, _)), Some(last)) => less(last.loss, start.loss),
             _ => Loss::default(),
         };
         let seen = self.lost.saturating_sub(self.recovered);
@@ -68,14 +88,20 @@ impl Accounts {
 
     /// Returns the time by which the far end fell behind its pace in the counted time.
     pub fn shortfall_s(&self) -> Option<f64> {
-        let at = |moment| self.far_at(moment)?.shortfall_s;
-        Some((at(Moment::End)? - at(Moment::Start)?).max(0.0))
+        self.sum(|reading| reading.far.as_ref()?.shortfall_s, |from, to| (to - from).max(0.0))
     }
 
     /// Returns the operations that each node of the far end did in the counted time.
-    pub fn served(&self) -> impl Iterator<Item = u64> {
-        let served = |moment| self.far_at(moment).map_or(&[][..], |far: &FarEnd| &far.served);
-        served(Moment::End).iter().zip(served(Moment::Start)).map(|(end, start)| end.saturating_sub(*start))
+    pub fn served(&self) -> Vec<u64> {
+        let mut all = Vec::new();
+        for [from, to] in &self.parts {
+            let (Some(from), Some(to)) = (&from.far, &to.far) else { continue };
+            all.resize(all.len().max(to.served.len()), 0);
+            for (sum, (from, to)) in all.iter_mut().zip(from.served.iter().zip(&to.served)) {
+                *sum += to.saturating_sub(*from);
+            }
+        }
+        all
     }
 
     /// Returns the operations sent in the counted time that the far end did not receive; `None` if it does not count
@@ -84,8 +110,8 @@ impl Accounts {
     /// The far end's count at the start of the counted time holds all that was sent before only if nothing overtook the
     /// request, so the result is at most what is missing of the whole run, which is exact.
     fn not_received(&self) -> Option<u64> {
-        let [first, start, last] = [Moment::First, Moment::Start, Moment::Last].map(|moment| self.far_at(moment));
-        let (first, start, last) = (first?.received, start?.received, last?.received);
+        let [first, last] = self.far.each_ref().map(|far| far.as_ref().map(|far| far.received));
+        let (first, start, last) = (first?, self.far_counted()?.0.received, last?);
         let (in_all, counted) = self.started;
         let received = last.saturating_sub(first);
         let missing = in_all.saturating_sub(received).saturating_sub(self.refused);
@@ -97,29 +123,22 @@ impl Accounts {
 /// Returns the CPU time that the run cost. The process and the machine are those of the first link: there is one of
 /// each.
 pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
-    let between = |from: Option<Usage>, to: Option<Usage>| Some(ProcessCpu::of(&to?.since(&from?), elapsed_s));
-    let far_usage = |moment| accounts.far_at(moment).and_then(|far| far.usage);
-    let machine = accounts.machine[0].zip(accounts.machine[1]).and_then(|(from, to)| {
-        let (busy, all) = (to.0 - from.0, to.1 - from.1);
-        (all > 0.0).then(|| 100.0 * (busy / all).clamp(0.0, 1.0))
-    });
-    let local = between(accounts.local[0], accounts.local[1]);
-    let remote = between(far_usage(Moment::Start), far_usage(Moment::End));
+    let process = |usage: Option<Usage>| Some(ProcessCpu::of(&usage?, elapsed_s));
+    let local = process(accounts.usage(|reading| reading.local));
+    let remote = process(accounts.usage(|reading| reading.far.as_ref()?.usage));
     let each = |process: Option<ProcessCpu>| {
         let process = process.filter(|_| operations > 0)?;
         Some((process.user_s + process.system_s) * 1e9 / operations as f64)
     };
+    let busy_s = accounts.sum(|reading| reading.machine, |from, to| to.0 - from.0);
+    let all_s = accounts.sum(|reading| reading.machine, |from, to| to.1 - from.1);
     // The time of both sides is exact; of what is left little is an error.
-    let others = accounts.programs_s[0].zip(accounts.programs_s[1]).zip(accounts.machine[0].zip(accounts.machine[1]));
-    let others = others.and_then(|((from_s, to_s), (from, to))| {
-        let sides_s: f64 = local.iter().chain(&remote).map(|side| side.user_s + side.system_s).sum();
-        let (others_s, all_s) = ((to_s - from_s - sides_s).max(0.0), to.1 - from.1);
-        (all_s > 0.0).then(|| 100.0 * (others_s / all_s).min(1.0))
-    });
+    let sides_s: f64 = local.iter().chain(&remote).map(|side| side.user_s + side.system_s).sum();
+    let others_s = accounts.sum(|reading| reading.programs_s, |from, to| to - from);
     Cpu {
-        machine_percent: machine,
-        others_percent: others,
-        busiest_percent: busiest(&accounts.processors),
+        machine_percent: busy_s.zip(all_s).and_then(percent),
+        others_percent: others_s.map(|others_s| (others_s - sides_s).max(0.0)).zip(all_s).and_then(percent),
+        busiest_percent: busiest(&accounts.parts),
         local,
         remote,
         local_ns_per_operation: each(local),
@@ -128,25 +147,28 @@ pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
 }
 
 /// Returns the load of the busiest processor in percent.
-fn busiest([from, to]: &[Option<Vec<(f64, f64)>>; 2]) -> Option<f64> {
-    let (from, to) = (from.as_ref()?, to.as_ref()?);
-    let loads = from.iter().zip(to).filter_map(|(from, to)| {
-        let (busy, all) = (to.0 - from.0, to.1 - from.1);
-        (all > 0.0).then(|| 100.0 * (busy / all).clamp(0.0, 1.0))
-    });
-    loads.reduce(f64::max)
+fn busiest(parts: &[[Reading; 2]]) -> Option<f64> {
+    let mut loads: Vec<(f64, f64)> = Vec::new();
+    for [from, to] in parts {
+        let (from, to) = (from.processors.as_ref()?, to.processors.as_ref()?);
+        loads.resize(loads.len().max(from.len()), (0.0, 0.0));
+        for (load, (from, to)) in loads.iter_mut().zip(from.iter().zip(to)) {
+            *load = (load.0 + to.0 - from.0, load.1 + to.1 - from.1);
+        }
+    }
+    loads.into_iter().filter_map(percent).reduce(f64::max)
+}
+
+/// Returns a part of a time in percent; `None` if no time has passed.
+fn percent((part_s, all_s): (f64, f64)) -> Option<f64> {
+    (all_s > 0.0).then(|| 100.0 * (part_s / all_s).clamp(0.0, 1.0))
 }
 
 /// Returns the sum of the TCP reports of several links on the counted time; `None` if one of them has none.
 pub(super) fn tcp<'a>(links: impl Iterator<Item = &'a Accounts>) -> Option<TcpTimes> {
     let each = links.map(|accounts| {
-        let (from, to) = (accounts.tcp[0]?, accounts.tcp[1]?);
-        Some(TcpTimes {
-            busy_s: (to.busy_s - from.busy_s).max(0.0),
-            receive_window_limited_s: (to.receive_window_limited_s - from.receive_window_limited_s).max(0.0),
-            send_buffer_limited_s: (to.send_buffer_limited_s - from.send_buffer_limited_s).max(0.0),
-            ..to
-        })
+        let parts = accounts.parts.iter().map(|[from, to]| Some(to.tcp?.since(&from.tcp?)));
+        parts.reduce(|a, b| Some(b?.following(a?))).flatten()
     });
     each.reduce(|a, b| a.zip(b).map(|(a, b)| a.and(b))).flatten()
 }

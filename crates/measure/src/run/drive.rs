@@ -1,12 +1,14 @@
 use super::Progress;
-use super::accounts::{Accounts, Moment};
+mod readings;
+
+use super::accounts::{Accounts, Reading};
 use super::recorder::{Recorded, Recorder, Tally};
 use super::schedule::{Schedule, Share};
 use super::shared::Shared;
 use super::slots::{Ended, Slots, counted};
 use super::stages::{Stages, Times};
 use super::updates::Updates;
-use crate::{Completion, Link, LinkError, Mode, Operation, Outcome, Test, Until};
+use crate::{Completion, Counters, Link, LinkError, Mode, Operation, Outcome, Test, Until};
 use hodo_machine::{Instant, Sampling};
 use std::time::Duration;
 
@@ -17,9 +19,9 @@ const TICK: Duration = Duration::from_millis(100);
 ///
 /// Time is read once for each batch of completions. The operations that take their places start at that moment, so
 /// with a window of 1 an operation's time runs from the completion before it to its own, and holds the few nanoseconds
-/// of counting. Whatever is timed (the counted part, a repeat, a piece of the run) goes from completion to completion:
+/// of counting. Whatever is timed (the counted part, a repeat) goes from completion to completion:
 /// it ends with the first batch at or after its due end. So a rate has no error from the operations that are under way
-/// at the ends, however few fit in between.
+/// at the ends, however few fit in between. After a pause a repeat begins with the first batch of completions, which is not counted.
 pub(super) struct Drive<'a> {
     link: &'a mut (dyn Link + Send),
     shared: &'a Shared<'a>,
@@ -39,6 +41,8 @@ pub(super) struct Drive<'a> {
     /// The stages, if the plan asks for them and the link stamps them.
     stages: Option<Stages>,
     accounts: Accounts,
+    /// The counters at the start of the part of the counted time that is under way.
+    opened: Option<Reading>,
     phase: Phase,
     closed: u32,
     /// When the warm-up or the repeat is over.
@@ -47,6 +51,11 @@ pub(super) struct Drive<'a> {
     count: u64,
     /// The last time at which an operation came to its end, or none was in flight.
     heard: Instant,
+    /// Polls of the link since then.
+    silent_polls: u32,
+    /// The counters of host and link, as read before the present silence, if there is one, and when.
+    counters: (Instant, Counters),
+    channels: u32,
     tick: Instant,
     began: Instant,
     told: (u64, u64),
@@ -57,6 +66,9 @@ pub(super) struct Drive<'a> {
 enum Phase {
     WarmUp,
     Counted,
+    Paused,
+    /// From the end of a pause until operations complete again.
+    Resumed,
     Over,
 }
 
@@ -97,6 +109,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         recorder: Recorder::new(shared.may_exceed()),
         stages,
         accounts: Accounts::default(),
+        opened: None,
         phase: Phase::WarmUp,
         closed: 0,
         due: now + plan.warmup,
@@ -105,6 +118,9 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
             Until::Elapsed(_) => u64::MAX,
         },
         heard: now,
+        silent_polls: 0,
+        counters: (now, Counters::default()),
+        channels: share.channels(),
         tick: now + TICK,
         began: now,
         told: (0, 0),
@@ -116,10 +132,10 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
 
 impl Drive<'_> {
     fn measure(&mut self, share: Share) -> Result<(), LinkError> {
-        self.ask(Moment::First)?;
+        self.accounts.far[0] = self.ask(true)?;
         if self.shared.plan.warmup.is_zero() {
-            self.read_local(0);
-            self.count_from_here()?;
+            let local = self.read_local();
+            self.count_from_here(local)?;
         }
         let now = self.link.now();
         if self.updates.is_some() {
@@ -127,28 +143,56 @@ impl Drive<'_> {
         } else if let Some(schedule) = &mut self.schedule {
             *schedule = Schedule::new(share, self.shared.plan.rate.unwrap_or(1.0), now);
         } else {
-            self.fill(share.channels(), now);
+            self.fill(now);
         }
         while self.phase != Phase::Over {
             self.turn()?;
             if self.phase == Phase::Counted && self.closed >= self.shared.enough() {
                 self.phase = Phase::Over;
             }
+            if self.phase == Phase::Paused {
+                self.pause()?;
+            }
         }
-        self.read_local(1);
+        let end = self.read_local();
         if self.updates.is_some() {
             // Updates do not wait for the drain: those after the counted time are not of this run.
             self.accounts.link[1] = self.link.losses();
         }
-        self.ask(Moment::End)?;
+        self.end_part(end)?;
         self.drain()?;
-        self.ask(Moment::Last)
+        self.accounts.far[1] = self.ask(false)?;
+        Ok(())
+    }
+
+    /// Lets the caller of the run have the machine for itself, with nothing in flight, and goes on.
+    fn pause(&mut self) -> Result<(), LinkError> {
+        let end = self.read_local();
+        self.end_part(end)?;
+        let held = self.held.take();
+        self.drain()?;
+        self.shared.pause(self.place == 0)?;
+        if self.closed >= self.shared.enough() {
+            self.phase = Phase::Over;
+            // Nothing is counted of the part that begins here, so that the run ends as any other.
+            self.opened = None;
+            return Ok(());
+        }
+        let local = self.read_local();
+        let far = self.ask(false)?;
+        self.opened = Some(Reading { far, ..local });
+        self.phase = Phase::Resumed;
+        let now = self.link.now();
+        self.heard = now;
+        self.held = held;
+        self.fill(now);
+        Ok(())
     }
 
     /// Fills every channel's window, one operation of each channel after the other.
-    fn fill(&mut self, channels: u32, now: Instant) {
+    fn fill(&mut self, now: Instant) {
         for _ in 0..self.shared.plan.window {
-            for channel in 0..channels {
+            for channel in 0..self.channels {
                 if let Some(slot) = self.slots.take(channel) {
                     self.begin(slot, now);
                 }
@@ -178,22 +222,27 @@ impl Drive<'_> {
         let polled = self.link.poll(self.shared.plan.wait, until, &mut self.done);
         let now = self.link.now();
         let some = !self.done.is_empty();
+        // A link that only gives up has not been heard of.
+        let heard = some && self.done.iter().any(|completion| completion.outcome != Outcome::Lost);
         let warm = some && self.phase == Phase::WarmUp && now >= self.due;
-        let resume = self.chores(now, warm);
+        let (resume, local) = self.chores(now, warm);
+        let (in_flight, counted) = (self.slots.in_flight(), self.phase == Phase::Counted);
         if some {
-            // A link that only gives up has not been heard of.
-            if self.done.iter().any(|completion| completion.outcome != Outcome::Lost) {
-                self.heard = now;
-            }
             self.settle(now, resume)?;
         }
-        if warm {
-            self.count_from_here()?;
-        } else if some && self.phase == Phase::Counted {
-            self.recorder.note(now);
-            if self.count == u64::MAX && now >= self.due {
-                self.close_repeat(now);
-            }
+        if let Some(local) = local {
+            self.count_from_here(local)?;
+        } else if some && counted {
+            self.note(now, heard, in_flight);
+        } else if heard && self.phase == Phase::Resumed {
+            self.recorder.resume(now);
+            (self.phase, self.due) = (Phase::Counted, now);
+            self.plan_repeat(now);
+        }
+        if heard {
+            (self.heard, self.silent_polls) = (now, 0);
+        } else {
+            self.silent_polls += 1;
         }
         // Only now, because what had ended before the link broke counts.
         polled?;
@@ -201,27 +250,46 @@ impl Drive<'_> {
         self.check(now)
     }
 
+    /// Notes that operations have ended at `now`, in a repeat, which may be over with them.
+    #[inline]
+    fn note(&mut self, now: Instant, heard: bool, in_flight: usize) {
+        if let Some(from) = self.recorder.note(now, heard) {
+            self.silence_ended(from, now, in_flight);
+        }
+        if self.count == u64::MAX && now >= self.due {
+            self.close_repeat(now);
+        }
+    }
+
     /// Returns the time until which the link may wait for something to happen.
     fn until(&self) -> Instant {
         let due = match &self.schedule {
-            Some(schedule) if self.phase != Phase::Over && !self.slots.all_busy() => schedule.next_due(),
+            Some(schedule) if self.is_open() && !self.slots.all_busy() => schedule.next_due(),
             _ => Instant::MAX,
         };
         // While operations end, ticks are seen as they do; only a silent link has to be left for one.
         (self.tick + TICK).min(due).min(self.heard + self.patience())
     }
 
-    /// Does what takes time while no operation waits to be started. Returns the time at which the next ones start.
-    fn chores(&mut self, now: Instant, warm: bool) -> Instant {
+    /// Returns whether operations that end have successors.
+    fn is_open(&self) -> bool {
+        !matches!(self.phase, Phase::Over | Phase::Paused)
+    }
+
+    /// Does what takes time while no operation waits to be started. Returns the time at which the next ones start, and the counters of this
+    /// side at the end of the warm-up.
+    fn chores(&mut self, now: Instant, warm: bool) -> (Instant, Option<Reading>) {
         let tick = now >= self.tick;
         if tick {
             self.tick = now + TICK;
             self.tell(now);
+            // In a silence the counters from before it stand.
+            if self.heard >= self.counters.0 {
+                self.counters = (now, self.read_counters());
+            }
         }
-        if warm {
-            self.read_local(0);
-        }
-        if tick || warm { self.link.now() } else { now }
+        let local = warm.then(|| self.read_local());
+        (if tick || warm { self.link.now() } else { now }, local)
     }
 
     /// Counts the operations that ended at `now`, and starts their successors at `resume`.
@@ -253,8 +321,12 @@ impl Drive<'_> {
         }
         let Some(ended) = self.slots.end(tag)? else { return Ok(()) };
         match completion.outcome {
-            Outcome::Done if self.phase != Phase::Over => {
-                self.recorder.done(now.nanos_since(ended.started), ended.size);
+            Outcome::Done if self.is_counting() => {
+                let took_ns = now.nanos_since(ended.started);
+                self.recorder.done(took_ns, ended.size);
+                if self.schedule.is_some() {
+                    self.recorder.scheduled(now, took_ns);
+                }
                 if let Some(stages) = &mut self.stages {
                     stages.done(tag, now);
                 }
@@ -281,6 +353,9 @@ impl Drive<'_> {
         match outcome {
             Outcome::Update { took_ns } if self.phase != Phase::Over => {
                 self.recorder.done(took_ns, updates.size);
+                if !updates.spacing.is_zero() {
+                    self.recorder.scheduled(now, took_ns);
+                }
                 self.close_full_repeat(now);
             }
             Outcome::Unsubscribed => updates.live = updates.live.saturating_sub(1),
@@ -299,10 +374,15 @@ impl Drive<'_> {
         }
     }
 
+    /// Returns whether operations that end are counted, be it only in the warm-up, whose counts are forgotten.
+    fn is_counting(&self) -> bool {
+        matches!(self.phase, Phase::WarmUp | Phase::Counted)
+    }
+
     fn recovered(&mut self, tag: u64) {
         if self.slots.of_this_run(tag) {
             self.accounts.recovered += u64::from(counted(tag));
-            if self.phase != Phase::Over {
+            if self.is_counting() {
                 self.recorder.late(self.slots.size_of(tag));
             }
         }
@@ -310,8 +390,9 @@ impl Drive<'_> {
 
     #[inline]
     fn replace(&mut self, ended: Ended, now: Instant) {
+        let is_open = self.is_open();
         match &mut self.schedule {
-            _ if self.phase == Phase::Over => self.slots.release(ended),
+            _ if !is_open => self.slots.release(ended),
             // A single operation's time begins when it is handed over, not before its predecessor was accounted for.
             None if self.single => self.held = Some(ended.slot),
             None => self.begin(ended.slot, now),
@@ -347,11 +428,13 @@ impl Drive<'_> {
     }
 
     /// Ends the warm-up. Operations that ended before are forgotten; those in flight go on.
-    fn count_from_here(&mut self) -> Result<(), LinkError> {
+    fn count_from_here(&mut self, local: Reading) -> Result<(), LinkError> {
         // Before the question, because what is started when its answer is there is new to the far end's counters.
         self.slots.count_from_here();
-        self.ask(Moment::Start)?;
+        let far = self.ask(false)?;
+        self.opened = Some(Reading { far, ..local });
         self.accounts.link[0] = self.link.losses();
+        self.counters = (self.link.now(), self.read_counters());
         let now = self.link.now();
         self.recorder.restart(now);
         if let Some(stages) = &mut self.stages {
@@ -369,6 +452,10 @@ impl Drive<'_> {
         self.closed += 1;
         self.shared.close(self.place, tally);
         self.plan_repeat(now);
+        let may_pause = self.schedule.is_none() && self.updates.is_none();
+        if may_pause && self.closed < self.shared.enough() && self.shared.watch.pauses_after(self.closed) {
+            self.phase = Phase::Paused;
+        }
     }
 
     /// Sets the end of the next repeat: on the plan's grid, unless an operation has taken longer than a repeat.
@@ -422,42 +509,18 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// Reads this side's process and machine at the start (0) or the end (1) of the counted time, once for all links.
-    fn read_local(&mut self, at: usize) {
-        if self.place == 0 {
-            self.accounts.local[at] = self.shared.watch.local_usage();
-            self.accounts.host_s[at] = self.shared.watch.host_s();
-            self.accounts.machine[at] = self.shared.watch.machine_busy_s();
-            self.accounts.programs_s[at] = self.shared.watch.programs_s();
-            self.accounts.processors[at] = self.shared.watch.processors_busy_s();
-        }
-        self.accounts.tcp[at] = self.link.tcp();
-    }
-
-    /// Reads the far end's counters. A far end that reported none the first time gets no further request.
-    fn ask(&mut self, moment: Moment) -> Result<(), LinkError> {
-        if moment != Moment::First && self.accounts.far_at(Moment::First).is_none() {
-            return Ok(());
-        }
-        let until = self.link.now() + self.shared.plan.stall;
-        let told = self.link.far_end(until, &mut self.done);
-        let now = self.link.now();
-        self.settle(now, now)?;
-        self.accounts.far[moment as usize] = told?;
-        self.heard = now;
-        Ok(())
-    }
-
     fn finish(mut self, outcome: Result<(), LinkError>) -> Found {
         let error = outcome.err();
         if let Some(error) = &error {
             self.shared.halt();
-            if self.accounts.local[1].is_none() {
-                self.read_local(1);
+            if let Some(start) = self.opened.take() {
+                let end = self.read_local();
+                self.accounts.parts.push([start, end]);
             }
             // The operations in flight when nothing more came have given no sign in time.
             if matches!(error, LinkError::Stalled { .. }) {
                 self.accounts.lost += self.slots.counted_in_flight();
+                self.silence_lasts();
             }
         }
         if self.updates.is_none() || error.is_some() {

@@ -1,6 +1,8 @@
+use super::silences::{Counters, Ended, Silences};
 use super::timeline::Timeline;
 use crate::Histogram;
 use hodo_machine::Instant;
+use std::time::Duration;
 
 /// Operations that one link did in one repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -25,12 +27,16 @@ pub(super) struct Recorder {
     operations: u64,
     payload_bytes: u64,
     timeline: Timeline,
+    silences: Silences,
+    /// The time of all pauses, which is left out of timeline and silences.
+    paused: Duration,
 }
 
 /// The records of a link at the end of its run.
 pub(super) struct Recorded {
     pub histogram: Histogram,
     pub timeline: Timeline,
+    pub silences: Silences,
 }
 
 impl Recorder {
@@ -46,6 +52,8 @@ impl Recorder {
             operations: 0,
             payload_bytes: 0,
             timeline: Timeline::new(Instant::ZERO),
+            silences: Silences::new(Instant::ZERO),
+            paused: Duration::ZERO,
         }
     }
 
@@ -56,6 +64,8 @@ impl Recorder {
         (self.ended, self.operations, self.payload_bytes) = (0, 0, 0);
         self.began = now;
         self.timeline = Timeline::new(now);
+        self.silences = Silences::new(now);
+        self.paused = Duration::ZERO;
     }
 
     /// Counts an operation that was done in this time.
@@ -87,11 +97,39 @@ impl Recorder {
         (self.operations + self.repeat.operations, self.payload_bytes + self.repeat.payload_bytes)
     }
 
-    /// Notes in the timeline how far the link has come.
+    /// Notes in the timeline how far the link has come. Returns when the silence before it began, if that may have been a stall: then
+    /// [`Recorder::silence_ended`] follows.
     #[inline]
-    pub fn note(&mut self, now: Instant) {
+    pub fn note(&mut self, now: Instant, heard: bool) -> Option<Instant> {
         let (operations, payload_bytes) = self.so_far();
-        self.timeline.note(now, operations, payload_bytes);
+        let counted = self.counted(now);
+        self.timeline.note(counted, operations, payload_bytes);
+        let from = if heard { self.silences.note(counted) } else { None };
+        from.map(|from| from + self.paused)
+    }
+
+    /// Keeps a silence that has just ended, with the counters before and after it.
+    pub fn silence_ended(&mut self, how: Ended, before: &Counters, after: &Counters) {
+        self.silences.ended(Ended { from: self.counted(how.from), ..how }, before, after);
+    }
+
+    /// Notes the time of an operation that had been due on a schedule.
+    #[inline]
+    pub fn scheduled(&mut self, now: Instant, nanos: u64) {
+        let counted = self.counted(now);
+        self.silences.scheduled(counted, nanos);
+    }
+
+    /// Begins the next repeat at `now`, after a pause.
+    pub fn resume(&mut self, now: Instant) {
+        self.paused += now - self.began;
+        self.silences.resume(self.counted(now));
+        self.began = now;
+    }
+
+    /// Returns a moment without the pauses before it.
+    fn counted(&self, now: Instant) -> Instant {
+        Instant::from_nanos(now.as_nanos().saturating_sub(self.paused.as_nanos() as u64))
     }
 
     /// Ends the repeat; the next begins at the same moment.
@@ -113,6 +151,6 @@ impl Recorder {
             Some(apart) => apart.iter().rev().skip(excess).for_each(|repeat| histogram.merge(repeat)),
             None => histogram = self.histogram,
         }
-        Recorded { histogram, timeline: self.timeline }
+        Recorded { histogram, timeline: self.timeline, silences: self.silences }
     }
 }

@@ -1,11 +1,15 @@
 use super::recorder::Tally;
 use super::{Progress, Watch};
 use crate::statistics::{REPEATS_MIN, estimate};
-use crate::{Plan, Repeats};
+use crate::{LinkError, Plan, Repeats};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-/// The state that the threads of one run share. No thread waits for another: each link runs on until all have closed
+/// The interval at which a link that waits for the others checks whether the run is to end.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// The state that the threads of one run share. No thread waits for another but in a pause: each link runs on until all have closed
 /// the repeats that are enough.
 pub(super) struct Shared<'a> {
     pub watch: &'a dyn Watch,
@@ -15,6 +19,9 @@ pub(super) struct Shared<'a> {
     halted: AtomicBool,
     operations: AtomicU64,
     payload_bytes: AtomicU64,
+    /// How many links are at the meeting, and how many meetings there were.
+    meeting: Mutex<(usize, u64)>,
+    all_met: Condvar,
 }
 
 impl<'a> Shared<'a> {
@@ -31,6 +38,8 @@ impl<'a> Shared<'a> {
             halted: AtomicBool::new(false),
             operations: AtomicU64::new(0),
             payload_bytes: AtomicU64::new(0),
+            meeting: Mutex::default(),
+            all_met: Condvar::new(),
         }
     }
 
@@ -65,6 +74,38 @@ impl<'a> Shared<'a> {
 
     pub fn halted(&self) -> bool {
         self.halted.load(Relaxed)
+    }
+
+    /// Pauses a link until all of them are paused and the caller of the run has had the machine for itself. The first link's thread lends it.
+    ///
+    /// # Errors
+    /// [`LinkError::Interrupted`] if another link cannot go on, or the user does not want to.
+    pub fn pause(&self, first: bool) -> Result<(), LinkError> {
+        self.meet()?;
+        if first {
+            self.watch.paused();
+        }
+        self.meet()
+    }
+
+    /// Waits for all links.
+    fn meet(&self) -> Result<(), LinkError> {
+        let links = self.closed().len();
+        let mut meeting = self.meeting.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = meeting.1;
+        meeting.0 += 1;
+        if meeting.0 == links {
+            *meeting = (0, number + 1);
+            self.all_met.notify_all();
+        }
+        while meeting.1 == number {
+            if self.halted() || self.watch.interrupted() {
+                return Err(LinkError::Interrupted);
+            }
+            let waited = self.all_met.wait_timeout(meeting, LOOK_UP).unwrap_or_else(PoisonError::into_inner);
+            meeting = waited.0;
+        }
+        Ok(())
     }
 
     /// Returns the tally of each link's closed repeats.

@@ -1,7 +1,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::accounts::Moment;
 use super::drive::Found;
 use super::slots::slot_of;
 use crate::{Histogram, Link, Side, Stage};
@@ -246,7 +245,7 @@ fn add_far_end(stages: &mut Vec<Stage>, remote: Vec<Stage>) {
 fn remote(found: &[Found], mean_ns: f64) -> Vec<Stage> {
     let mut sums: Vec<(&'static str, Spans)> = Vec::new();
     for accounts in found.iter().map(|link| &link.accounts) {
-        let (Some(start), Some(end)) = (accounts.far_at(Moment::Start), accounts.far_at(Moment::End)) else { continue };
+        let Some((start, end)) = accounts.far_counted() else { continue };
         for (name, spans) in &end.stages {
             let before = start.stages.iter().find(|stage| stage.0 == *name);
             let counted = before.map_or_else(|| spans.clone(), |before| spans.since(&before.1));

@@ -1,3 +1,5 @@
+mod stalls;
+
 use super::fake_link::{FakeLink, Service};
 use super::*;
 use crate::Size;

@@ -21,7 +21,7 @@ use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Attendant, Clock, Server, Stop, sleep};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{
-    Binding, Cpu, Histogram, Loss, Measurement, ProcessCpu, Rate, Run, State, Until, Verdict, statistics,
+    Binding, Cpu, Histogram, Measurement, ProcessCpu, Rate, State, Until, Verdict, stalls_between, statistics,
 };
 use nodes::Nodes;
 use queue::{Queue, Supplied};
@@ -216,7 +216,11 @@ fn watch(
         }
     };
     let rate = |amount: f64| statistics::estimate(&[amount / elapsed_s], 95.0);
-    let run = Run {
+    // Several numbers of nodes are rows of one table.
+    let several = settings.nodes.len() > 1;
+    let link = if several { "farm://127.0.0.1".to_owned() } else { format!("farm://127.0.0.1?nodes={}", shape.nodes) };
+    let (nodes, intervals) = (watched.nodes(), watched.intervals());
+    let found = Measurement {
         operations: events,
         payload_bytes: watched.bytes(),
         elapsed_s,
@@ -225,32 +229,25 @@ fn watch(
             operations_per_s: rate(events as f64),
             payload_bits_per_s: rate(events as f64 * shape.size as f64 * 8.0),
         },
-        latency: Histogram::from(&watched.answers()).latency(),
+        latency_ns: Histogram::from(&watched.answers()).latency(),
         cpu,
-        host_s: Some(elapsed_s),
-        shortfall_s: None,
-        tcp: None,
-        loss: Loss::default(),
-        stages: Vec::new(),
-        clock_difference: None,
-        nodes: watched.nodes(),
-        verdict: verdict(&watched, stop),
-        intervals: watched.intervals(),
-        error: None,
+        nodes,
+        stalls: stalls_between(&intervals),
+        intervals,
+        fairness: watched.fairness(),
+        ..shape.plan(settings.until, MEETING).unmeasured("farm", &link, verdict(&watched, stop))
     };
-    // Several numbers of nodes are rows of one table.
-    let several = settings.nodes.len() > 1;
-    let link = if several { "farm://127.0.0.1".to_owned() } else { format!("farm://127.0.0.1?nodes={}", shape.nodes) };
-    let found = run.into_measurement("farm", &link, &shape.plan(settings.until, MEETING));
     let rest = match shape.flow {
         Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max),
         Flow::Asked | Flow::Poured => String::new(),
     };
-    Ok((Measurement { fairness: watched.fairness(), ..found }, rest))
+    Ok((found, rest))
 }
 
 fn verdict(watched: &Watched, stop: &AtomicBool) -> Verdict {
-    let mut verdict = hodo_measure::verdict(&watched.intervals());
+    let intervals = watched.intervals();
+    let stalled = hodo_measure::stalled(&stalls_between(&intervals), watched.elapsed_s());
+    let mut verdict = stalled.unwrap_or_else(|| hodo_measure::verdict(&intervals));
     if stop.load(Ordering::Relaxed) {
         verdict = Verdict { state: State::Interrupted, text: "interrupted".to_owned() };
     } else if watched.events() == 0 {

@@ -4,7 +4,7 @@ use crate::controller::shares::evenness;
 use crate::controller::status::{Events, Moment, NodeStatus, Status};
 use hodo_measure::{
     Cpu, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, Plan, ProcessCpu, Rate, State,
-    Test, Verdict, verdict,
+    Test, Verdict, stalled, stalls_between, verdict,
 };
 use hodo_report::Table;
 
@@ -26,12 +26,14 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         operations_per_s: estimate(operations as f64),
         payload_bits_per_s: estimate(8.0 * payload_bytes as f64),
     };
+    let stalls = stalls_between(&intervals);
     let verdict = if operations == 0 {
         Verdict { state: State::Failed, text: "failed: no event has a verdict".to_owned() }
     } else {
         // A run begins and ends amid the first and the last piece, which say nothing of its rate.
         let inner = intervals.get(1..intervals.len().saturating_sub(1)).filter(|inner| inner.len() >= INNER_MIN);
-        inner.map_or_else(|| verdict(&intervals), |inner| verdict(&since(intervals[0].t_s, inner)))
+        let judged = |pieces: &[Interval]| stalled(&stalls, elapsed_s).unwrap_or_else(|| verdict(pieces));
+        inner.map_or_else(|| judged(&intervals), |inner| judged(&since(intervals[0].t_s, inner)))
     };
     let nodes = status.nodes.len().max(1) as u64;
     let share = |node: &NodeStatus| NodeShare { number: node.number, events: node.answered };
@@ -57,6 +59,7 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
             ..Cpu::default()
         },
         loss: Loss { duplicated: status.events.duplicates, ..Loss::default() },
+        stalls,
         intervals,
         fairness: Fairness::of(&shares.iter().map(|node| node.events).collect::<Vec<_>>(), elapsed_s, None),
         nodes: shares,
