@@ -1,6 +1,14 @@
 //! Facts of the host that a measurement depends on. A fact that cannot be known is `None`.
 #![allow(unsafe_code)]
 
+mod pressure;
+mod softnet;
+mod throttling;
+
+pub use pressure::Pressure;
+pub use softnet::Softnet;
+pub use throttling::Throttling;
+
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
