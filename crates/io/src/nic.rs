@@ -1,9 +1,13 @@
 //! The network interface that a link leaves by, and its settings. A setting that cannot be known is `None`.
 
+mod counters;
 mod ethtool;
 mod interfaces;
+mod queueing;
 
+pub use counters::NicCounters;
 pub use interfaces::{Interface, interfaces};
+pub use queueing::QueueDiscipline;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::Path;
