@@ -156,6 +156,15 @@ def test_a_schedule_can_be_required(test):
     command.refused("bench", "tcp", "--require", "0.9", status=2, says=["--rate"])
 
 
+def test_times_stalls_and_losses_can_be_required_of_any_test():
+    plan = ["bench", "sim+udp://?delay=1ms&loss=0.1&seed=3", "--test", "rate", "--mode", "both", "--sizes", "64", *command.SHORT]
+    assert command.hodo(*plan, "--require", "p50<10ms,max<10s,stall<10s").returncode == 0
+    for condition, says in (("p50<1ms", "p50 was 2"), ("lost=0", " lost"), ("p99.9<1us", "p99.9 was ")):
+        done = command.hodo(*plan, "--require", f"stall<10s,{condition}")
+        assert done.returncode == 1 and f"{condition} is not met: " in done.stderr and says in done.stderr, done.stderr
+    command.refused(*plan, "--require", "p98<1ms", status=2, says=["p99<1ms"])
+
+
 def test_the_far_end_tells_its_side():
     for protocol in PROTOCOLS:
         far_end = command.document(protocol, "--test", "latency", "--sizes", "64", "--cpu", "0", *command.SHORT)["environment"]["far_end"]

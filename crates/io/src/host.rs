@@ -3,10 +3,12 @@
 
 mod pressure;
 mod softnet;
+mod tcp_events;
 mod throttling;
 
 pub use pressure::Pressure;
 pub use softnet::Softnet;
+pub use tcp_events::TcpEvents;
 pub use throttling::Throttling;
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

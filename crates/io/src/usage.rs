@@ -4,6 +4,8 @@
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::mem::MaybeUninit;
+use std::path::Path;
+use std::time::Duration;
 
 /// The CPU time and memory that a process or a thread has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -42,6 +44,20 @@ impl Usage {
         usage(libc::RUSAGE_THREAD)
     }
 
+    /// Returns the time in which the calling thread was ready to run and waited for a processor; `None` if the kernel does not measure it.
+    #[must_use]
+    pub fn waited_for_processor() -> Option<Duration> {
+        waited(Path::new("/proc/thread-self"))
+    }
+
+    /// Returns the time in which threads of a process were ready to run and waited for a processor, of the thread that waited longest; `None`
+    /// if there is no such process or the kernel does not measure it.
+    #[must_use]
+    pub fn longest_wait_for_processor(process: u32) -> Option<Duration> {
+        let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+        threads.flatten().filter_map(|thread| waited(&thread.path())).max()
+    }
+
     /// Returns the seconds of CPU time in both modes together.
     #[must_use]
     pub fn cpu_s(&self) -> f64 {
@@ -71,6 +87,13 @@ impl Usage {
             max_rss_bytes: self.max_rss_bytes,
         }
     }
+}
+
+/// Returns the time in which a thread waited for a processor: the second of the time on one, the time waiting for one, and the number of
+/// slices (Documentation/scheduler/sched-stats.rst).
+fn waited(thread: &Path) -> Option<Duration> {
+    let text = fs::read_to_string(thread.join("schedstat")).ok()?;
+    Some(Duration::from_nanos(text.split_ascii_whitespace().nth(1)?.parse().ok()?))
 }
 
 fn usage(who: libc::c_int) -> Usage {

@@ -8,6 +8,7 @@ mod link;
 mod plan;
 #[cfg(test)]
 mod random;
+mod requirement;
 mod result;
 mod run;
 mod sizes;
@@ -22,6 +23,7 @@ pub use hodo_io::nic::Nic;
 pub use hodo_io::usage::Usage;
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
+pub use requirement::{Quantile, Requirement};
 pub use result::{
     Binding, Clock, ClockDifference, Confidence, Cpu, Diagnosis, Document, Environment, Estimate, Experiment, Fairness,
     FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, Loss, Measurement, NodeShare, OLDER_SCHEMAS,

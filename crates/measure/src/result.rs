@@ -220,10 +220,13 @@ impl Measurement {
         Some(u64::from(self.window?) * u64::from(self.channels))
     }
 
-    /// Returns the share of its schedule that was held; `None` without a schedule.
+    /// Returns the share of its schedule that was held; `None` without a schedule. Operations that a stall made late were not in time,
+    /// though they came.
     #[must_use]
     pub fn schedule_held(&self) -> Option<f64> {
-        self.rate_asked.map(|asked| self.rate.operations_per_s.median / asked)
+        let late: u64 = self.stalls.iter().map(|stall| stall.operations_late).sum();
+        let in_time = self.operations.saturating_sub(late) as f64 / self.operations.max(1) as f64;
+        self.rate_asked.map(|asked| in_time * self.rate.operations_per_s.median / asked)
     }
 }
 

@@ -297,7 +297,11 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
 
 /// Returns the stalls of all links, whose operations take `time_ns` on the median.
 fn stalls(found: Vec<Found>, time_ns: u64) -> Vec<Stall> {
-    let of_link = |link: Found| (link.recorded.timeline.start(), link.recorded.silences.stalls(time_ns));
+    let of_link = |link: Found| {
+        // Where most came after all, what was given up says nothing of the link.
+        let has_lost = 10 * link.accounts.recovered < link.accounts.lost;
+        (link.recorded.timeline.start(), link.recorded.silences.stalls(time_ns, has_lost))
+    };
     silences::merged(found.into_iter().map(of_link))
 }
 

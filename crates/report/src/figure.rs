@@ -98,7 +98,8 @@ pub(crate) fn protocol_text(measurement: &Measurement) -> String {
 }
 
 /// Returns the plan in a few words: `tcp rate send 1 KiB 64×1 block`.
-pub(crate) fn plan_text(measurement: &Measurement) -> String {
+#[must_use]
+pub fn plan_text(measurement: &Measurement) -> String {
     let m = measurement;
     let (protocol, size, window) = (protocol_text(m), size_text(m), window_text(m));
     let asked = m.rate_asked.map_or_else(String::new, |rate| format!(" at {}", units::operations_per_s(rate)));

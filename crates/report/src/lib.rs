@@ -20,7 +20,7 @@ mod table;
 mod tsv;
 
 pub use compare::{Answer, Check, Comparison, Pair, compare, comparison_table};
-pub use figure::Figure;
+pub use figure::{Figure, plan_text};
 pub use html::{Table, html, html_with};
 pub use json::JsonError;
 pub use markdown::markdown;

@@ -1,26 +1,35 @@
 //! A plan over an open link, with this process's clocks, counters, processors and user around it.
 
+use crate::observation::Observation;
 use crate::{Observer, Opened};
 use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Clock, Programs, affinity};
 use hodo_machine::Instant;
-use hodo_measure::{Plan, Run, Watch};
+use hodo_measure::{Counters, Plan, Run, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The surroundings of a run.
+pub struct Around<'a> {
+    /// The processors whose load counts; none: all of the machine.
+    pub processors: &'a [usize],
+    /// The CPU time of both sides and all other programs, where that says something of the link.
+    pub programs: Option<&'a Programs>,
+    /// The counters of the host, where they say something of the link.
+    pub observation: Option<&'a Observation>,
+    /// The repeats after which the run pauses.
+    pub pauses: u32,
+    /// Has the machine for itself in a pause.
+    pub paused: &'a (dyn Fn() + Sync),
+    /// Whether the run has to end.
+    pub stop: &'a AtomicBool,
+    /// The caller who follows the run.
+    pub observer: &'a dyn Observer,
+}
+
 /// Runs a plan over a link; what was measured is there also after an error.
-///
-/// `processors` are those whose load counts; none: all of the machine. `programs` reads the CPU time of both sides and all other
-/// programs, where that says something of the link.
-pub fn drive(
-    opened: &mut Opened,
-    plan: &Plan,
-    processors: &[usize],
-    programs: Option<&Programs>,
-    stop: &AtomicBool,
-    observer: &dyn Observer,
-) -> Run {
+pub fn drive(opened: &mut Opened, plan: &Plan, around: &Around<'_>) -> Run {
     let Opened { links, cpus, .. } = opened;
-    let watch = Attended { cpus, processors, programs, stop, observer, clock: Clock::start() };
+    let watch = Attended { cpus, around, clock: Clock::start() };
     // A process or thread that is started later, a far end above all, would inherit the processor that a single link is
     // driven on.
     affinity::keep(|| hodo_measure::run(links, plan, &watch))
@@ -29,10 +38,7 @@ pub fn drive(
 /// The watch that serves a run: processors, counters, and the user.
 struct Attended<'a> {
     cpus: &'a [Option<usize>],
-    processors: &'a [usize],
-    programs: Option<&'a Programs>,
-    stop: &'a AtomicBool,
-    observer: &'a dyn Observer,
+    around: &'a Around<'a>,
     clock: Clock,
 }
 
@@ -40,7 +46,7 @@ impl Watch for Attended<'_> {
     fn placed(&self, link: usize) {
         let Some(cpu) = self.cpus.get(link).copied().flatten() else { return };
         if let Err(why) = affinity::pin_thread(cpu) {
-            self.observer.say(&format!("a thread cannot be bound to processor {cpu}: {why}"));
+            self.around.observer.say(&format!("a thread cannot be bound to processor {cpu}: {why}"));
         }
     }
 
@@ -57,20 +63,32 @@ impl Watch for Attended<'_> {
     }
 
     fn programs_s(&self) -> Option<f64> {
-        self.programs?.used_s()
+        self.around.programs?.used_s()
     }
 
     fn processors_busy_s(&self) -> Option<Vec<(f64, f64)>> {
-        let counts = |number: usize| self.processors.is_empty() || self.processors.contains(&number);
+        let counts = |number: usize| self.around.processors.is_empty() || self.around.processors.contains(&number);
         let each = MachineTime::of_processors()?.into_iter().filter(|(number, _)| counts(*number));
         Some(each.map(|(_, time)| (time.busy_s, time.busy_s + time.idle_s)).collect())
     }
 
+    fn counters(&self) -> Counters {
+        self.around.observation.map(Observation::counters).unwrap_or_default()
+    }
+
+    fn pauses_after(&self, repeats: u32) -> bool {
+        repeats <= self.around.pauses
+    }
+
+    fn paused(&self) {
+        (self.around.paused)();
+    }
+
     fn interrupted(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.around.stop.load(Ordering::Relaxed)
     }
 
     fn progress(&self, progress: &hodo_measure::Progress) {
-        self.observer.tick(progress);
+        self.around.observer.tick(progress);
     }
 }

@@ -1,21 +1,13 @@
 //! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
 
-use crate::drive::drive;
 use crate::line::line;
 use crate::placement::Placement;
-use crate::round_trip::alone;
+use crate::row::Row;
 use crate::running::Running;
 use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
-use hodo_io::Programs;
 use hodo_io::nic::Nic;
-use hodo_measure::limits::{self, OnTheWire, RoundTrip};
-use hodo_measure::{
-    Document, FarEndFacts, LinkError, Measurement, PlainLoop, Plan, SimulationCost, State, Test, Verdict,
-};
+use hodo_measure::{Document, FarEndFacts, LinkError, Measurement, Plan, State, Verdict};
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Looks at the plain loop before and after a row.
-const LOOKS: [usize; 2] = [3, 2];
 
 /// A run of one link.
 pub(crate) struct Steps<'a> {
@@ -84,71 +76,11 @@ impl Steps<'_> {
             }
         }
         let facts = opened.far_end.as_ref().or(far_end.as_ref().map(Running::facts)).cloned();
+        let nic_name = nic.as_ref().map(|nic| nic.name.clone());
         self.note(&opened, &placement, nic, facts);
         let wire = uri.protocol.on_the_wire(&uri, plan)?;
-        let real = !self.benchmark.link.simulated;
-        // Neither cores nor the window bind a single operation on a line.
-        let lone = plan.test == Test::Latency;
-        let beside = Beside {
-            plain_loop: real && wire.theory.is_none() && is_here(&opened),
-            alone: real && plan.window * plan.channels > 1 && !lone && plan.test != Test::Updates,
-        };
-        let (mut looks, mut alone_ns) = (Vec::new(), Vec::new());
-        let mut look = |steps: &Self, opened: &mut Opened, count: usize| {
-            for _ in 0..if beside.plain_loop { count } else { 0 } {
-                if !steps.stop.load(Ordering::Relaxed) {
-                    looks.extend(steps.plain_loop(&wire, &settings, plan, &placement));
-                }
-            }
-            if beside.alone && !steps.stop.load(Ordering::Relaxed) {
-                alone_ns.extend(alone(opened, plan, &wire));
-            }
-        };
-        look(self, &mut opened, LOOKS[0]);
-        let programs = Programs::except(far_end.as_ref().map(Running::processes_behind).unwrap_or_default());
-        let programs = Some(&programs).filter(|_| real);
-        let run = drive(&mut opened, plan, &busy_processors(&placement), programs, self.stop, self.observer);
-        if run.error.is_none() {
-            look(self, &mut opened, LOOKS[1]);
-        }
-        let (error, host_s) = (run.error.clone(), run.host_s);
-        let mut found = run.into_measurement(self.benchmark.link.scheme, &self.benchmark.link.to_string(), plan);
-        if !real {
-            // The CPU time of computing the simulation says nothing of the link, and differs from run to run.
-            let cpu = std::mem::take(&mut found.cpu);
-            found.simulation = host_s.and_then(|host_s| SimulationCost::of(&cpu, found.elapsed_s, host_s));
-        }
-        if is_here(&opened) && found.cpu.remote.is_none() {
-            // It would be counted with the others.
-            found.cpu.others_percent = None;
-        }
-        let round_trip = RoundTrip::of_row(&found, &wire, &alone_ns).filter(|_| beside.alone);
-        let plain_loop = PlainLoop::of_looks(&looks);
-        let limit = crate::limit(&wire, &opened, line, plain_loop.as_ref(), round_trip, &found);
-        found.set_limit(limit, plain_loop);
-        let passed = found.limit.as_ref().zip(found.share_of_limit);
-        if let Some(passed) = passed.and_then(|(limit, share)| limits::red_flag(limit, share)) {
-            found.verdict.text = format!("{}; {passed}", found.verdict.text);
-        }
-        for more in [found.shortfall_text(), found.cpu.others_text()].into_iter().flatten() {
-            found.verdict.text = format!("{}; {more}", found.verdict.text);
-        }
-        if let Some(ended) = far_end.as_mut().and_then(Running::ended) {
-            found.verdict.text = format!("{}; {ended}", found.verdict.text);
-        }
-        Ok((found, error))
-    }
-
-    /// Measures the plain loop of bare sockets. Without it a row may have no limit, but it is still a measurement.
-    fn plain_loop(
-        &self,
-        wire: &OnTheWire,
-        settings: &Settings,
-        plan: &Plan,
-        placement: &Placement,
-    ) -> Option<PlainLoop> {
-        let found = crate::plain_loop(wire, settings, plan, &placement.far);
-        found.inspect_err(|error| self.observer.say(&error.to_string())).ok()
+        let row = Row::new(self.benchmark, (self.stop, self.observer), plan, &placement, &settings, &wire, &opened);
+        Ok(row.measure(&mut opened, line, nic_name, far_end.as_mut()))
     }
 
     fn placement(&self, plan: &Plan) -> Placement {
@@ -224,27 +156,4 @@ impl Steps<'_> {
 enum Next {
     Plan(Result<(), Error>),
     End(Result<(), Error>),
-}
-
-/// The measurements beside a row, before and after it.
-struct Beside {
-    /// The plain loop of bare sockets.
-    plain_loop: bool,
-    /// The row's operations one at a time.
-    alone: bool,
-}
-
-/// Returns the processors whose load counts: those that the two sides are bound to, or all of them where a side is not
-/// bound.
-fn busy_processors(placement: &Placement) -> Vec<usize> {
-    if placement.here.is_empty() {
-        return Vec::new();
-    }
-    placement.here.iter().chain(&placement.far).copied().collect()
-}
-
-/// Returns whether both sides are on this host, where there is no line between them.
-fn is_here(opened: &Opened) -> bool {
-    let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
-    opened.local.zip(opened.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
 }

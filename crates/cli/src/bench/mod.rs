@@ -14,13 +14,17 @@ pub use progress::Progress;
 pub use recorder::Recorder;
 
 use crate::{Error, Outcome, interrupt, terminal};
-use hodo_measure::Measurement;
+use hodo_measure::{Measurement, Requirement};
 use hodo_tester::Benchmark;
 use hodo_tester::environment::clock_text;
 use std::sync::atomic::Ordering;
 
 /// Measures a link as the options say.
 pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
+    let needs_rate = bench.choice.require.iter().find(|required| required.needs_rate());
+    if let (Some(share), None) = (needs_rate, bench.choice.rate) {
+        return Err(Error::Usage(format!("--require {share}: a share is of a schedule; add --test open --rate 10K")));
+    }
     let benchmarks = plan::benchmarks(bench)?;
     let options = &bench.measure;
     hodo_tester::check_options(&bench.link, options.congestion.as_deref(), options.cpu.is_some(), options.wait)?;
@@ -50,8 +54,16 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     }
     let outcome = recorder.finish(&document);
     ran?;
-    let is_held = bench.choice.require.is_none_or(|least| {
-        document.measurements.iter().filter_map(Measurement::schedule_held).all(|held| held >= least)
-    });
-    outcome.map(|outcome| if is_held { outcome } else { Outcome::Failed })
+    let missed = missed(&bench.choice.require, &document.measurements);
+    missed.iter().for_each(|sentence| terminal::remark(sentence));
+    outcome.map(|outcome| if missed.is_empty() { outcome } else { Outcome::Failed })
+}
+
+/// Returns a sentence for each condition that a row does not meet.
+fn missed(required: &[Requirement], rows: &[Measurement]) -> Vec<String> {
+    let of_row = |row: &Measurement| {
+        let missed = required.iter().filter_map(|required| required.missed_by(row));
+        missed.map(|sentence| format!("{}: {sentence}", hodo_report::plan_text(row))).collect::<Vec<_>>()
+    };
+    rows.iter().flat_map(of_row).collect()
 }

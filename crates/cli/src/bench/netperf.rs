@@ -18,5 +18,5 @@ netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   netperf -- -s 1M      is  --socket-buffer 1M
   netperf -- -K cubic   is  --congestion cubic
 
-Exit status: 0 success; 1 a measurement failed, was interrupted or held less than --require of
-its rate, and completed measurements are written; 2 usage error.";
+Exit status: 0 success; 1 a measurement failed, was interrupted or does not meet --require,
+and completed measurements are written; 2 usage error.";

@@ -5,7 +5,7 @@ use clap::{Args, value_parser};
 use hodo_catalog::Uri;
 use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
-use hodo_measure::{Mode, Sizes, Test};
+use hodo_measure::{Mode, Requirement, Sizes, Test};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -72,9 +72,10 @@ pub struct TestOptions {
     /// each was due [default: updates as fast as the far end can send them].
     #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
-    /// Exit with status 1 if less than this share of --rate was held, such as 0.99.
-    #[arg(long, value_name = "SHARE", requires = "rate", value_parser = share)]
-    pub require: Option<f64>,
+    /// Exit with status 1 unless every row meets these: a share of --rate as 0.99, p99<1ms (or mean, p50, p90, p99.9, max),
+    /// stall<50ms, lost=0.
+    #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', value_parser = Requirement::parse)]
+    pub require: Vec<Requirement>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]
     pub reconnect: bool,
@@ -139,11 +140,6 @@ pub struct MeasuringOptions {
     /// How long to wait for a connection or a reply before the far end counts as lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_hyphen_values = true)]
     pub timeout: Duration,
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let share = units::positive(text).ok().filter(|share| *share <= 1.0);
-    share.ok_or_else(|| format!("`{text}` is not a share above 0 and at most 1; write 0.99"))
 }
 
 fn test() -> impl TypedValueParser<Value = Test> {

@@ -60,4 +60,10 @@ pub struct Observed {
     pub others_s: Option<f64>,
     /// Seconds in which the driving thread could have run and had no processor.
     pub waited_for_processor_s: Option<f64>,
+    /// Seconds in which threads of the far end, where its process is known, could have run and had no processor.
+    pub far_waited_for_processor_s: Option<f64>,
+    /// Seconds in which a control group kept this side's process from running, because its quota was used up.
+    pub throttled_s: Option<f64>,
+    /// Seconds in which a control group kept the far end's process from running.
+    pub far_throttled_s: Option<f64>,
 }

@@ -8,7 +8,7 @@ use super::shared::Shared;
 use super::slots::{Ended, Slots, counted};
 use super::stages::{Stages, Times};
 use super::updates::Updates;
-use crate::{Completion, Counters, Link, LinkError, Mode, Operation, Outcome, Test, Until};
+use crate::{Completion, Counters, Link, LinkError, Mode, Operation, Outcome, Repeats, Test, Until};
 use hodo_machine::{Instant, Sampling};
 use std::time::Duration;
 
@@ -452,8 +452,10 @@ impl Drive<'_> {
         self.closed += 1;
         self.shared.close(self.place, tally);
         self.plan_repeat(now);
-        let may_pause = self.schedule.is_none() && self.updates.is_none();
-        if may_pause && self.closed < self.shared.enough() && self.shared.watch.pauses_after(self.closed) {
+        // All links pause or none: whether repeats are enough for a confidence is known only once the slowest has closed this one.
+        let is_last = matches!(self.shared.plan.repeats, Repeats::Fixed(count) if self.closed >= count);
+        let may_pause = self.schedule.is_none() && self.updates.is_none() && !is_last;
+        if may_pause && self.shared.watch.pauses_after(self.closed) {
             self.phase = Phase::Paused;
         }
     }

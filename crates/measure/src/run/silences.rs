@@ -28,8 +28,10 @@ pub struct Counters {
     pub retransmitted: Option<u64>,
     /// Retransmission timeouts of this side's TCP.
     pub timeouts: Option<u64>,
-    /// Operations and updates that were lost.
+    /// Updates that were lost.
     pub lost: u64,
+    /// Operations that were given up. Those that came after all are not lost.
+    pub given_up: u64,
     /// Packets dropped by the queue discipline of the interface.
     pub queue_drops: Option<u64>,
     /// Packets dropped by the interface itself.
@@ -42,6 +44,12 @@ pub struct Counters {
     pub others_s: Option<f64>,
     /// Seconds in which the calling thread could have run and had no processor.
     pub waited_for_processor_s: Option<f64>,
+    /// Seconds in which threads of the far end, if its process is known, could have run and had no processor.
+    pub far_waited_for_processor_s: Option<f64>,
+    /// Seconds in which a control group kept this process from running, because its quota was used up.
+    pub throttled_s: Option<f64>,
+    /// Seconds in which a control group kept the far end's process from running.
+    pub far_throttled_s: Option<f64>,
 }
 
 impl Counters {
@@ -58,6 +66,9 @@ impl Counters {
             steal_s: time(self.steal_s, earlier.steal_s),
             others_s: time(self.others_s, earlier.others_s),
             waited_for_processor_s: time(self.waited_for_processor_s, earlier.waited_for_processor_s),
+            far_waited_for_processor_s: time(self.far_waited_for_processor_s, earlier.far_waited_for_processor_s),
+            throttled_s: time(self.throttled_s, earlier.throttled_s),
+            far_throttled_s: time(self.far_throttled_s, earlier.far_throttled_s),
         }
     }
 }
@@ -79,6 +90,8 @@ struct Silence {
     to: Instant,
     operations_late: u64,
     whose: Option<Whose>,
+    /// Whether operations were given up in it.
+    given_up: bool,
     seen: Observed,
     /// Whether it is known from late operations alone: then usual gaps say nothing of it.
     is_of_schedule: bool,
@@ -133,8 +146,10 @@ impl Silences {
     pub fn ended(&mut self, how: Ended, before: &Counters, after: &Counters) {
         let seen = after.since(before);
         let lasted_s = self.latest.nanos_since(how.from) as f64 * 1e-9;
-        let (whose, operations_late) = (whose(how, &seen, after.lost > before.lost, lasted_s), how.operations_late);
-        self.keep(Silence { from: how.from, to: self.latest, operations_late, whose, seen, is_of_schedule: false });
+        let (lost, given_up) = (after.lost > before.lost, after.given_up > before.given_up);
+        let (whose, operations_late) = (whose(how, &seen, (lost, given_up), lasted_s), how.operations_late);
+        let (from, to) = (how.from, self.latest);
+        self.keep(Silence { from, to, operations_late, whose, given_up, seen, is_of_schedule: false });
     }
 
     /// Leaves out the time until `now`: the link was paused.
@@ -165,7 +180,8 @@ impl Silences {
         let to = from + Duration::from_nanos(most_ns);
         if first_end.as_nanos() + most_ns >= self.latest.as_nanos() {
             let (whose, seen) = (None, Observed::default());
-            self.keep(Silence { from, to, operations_late, whose, seen, is_of_schedule: true });
+            let given_up = false;
+            self.keep(Silence { from, to, operations_late, whose, given_up, seen, is_of_schedule: true });
         }
     }
 
@@ -188,14 +204,19 @@ impl Silences {
         middle.map_or(0, lower_bound)
     }
 
-    /// Returns the silences that were stalls, of operations that take `time_ns` on the median.
-    pub fn stalls(mut self, time_ns: u64) -> Stalls {
+    /// Returns the silences that were stalls, of operations that take `time_ns` on the median; `has_lost`: some of them never came.
+    pub fn stalls(mut self, time_ns: u64, has_lost: bool) -> Stalls {
         self.in_time();
         let least_ns = STALL_MIN_NS.max(ROUND_TRIPS * time_ns);
         let of_gaps_ns = least_ns.max(USUAL_GAPS * self.usual_gap_ns());
         let is_stall =
             |silence: &Silence| silence.lasted_ns() > if silence.is_of_schedule { least_ns } else { of_gaps_ns };
-        Stalls(self.kept.into_iter().filter(is_stall).collect())
+        // What was given up and came after all may have waited at the far end, or a later answer told of it.
+        let judged = |silence: Silence| {
+            let is_of_link = silence.given_up && has_lost && silence.whose.is_none();
+            Silence { whose: silence.whose.or(is_of_link.then_some(Whose::Link)), ..silence }
+        };
+        Stalls(self.kept.into_iter().filter(is_stall).map(judged).collect())
     }
 }
 
@@ -217,14 +238,16 @@ pub(super) fn merged(links: impl Iterator<Item = (Instant, Stalls)>) -> Vec<Stal
     all.dedup_by(|next, one| {
         let overlap = next.from < one.to;
         if overlap {
-            let seen = if one.is_of_schedule { next.seen } else { one.seen };
+            // The longer one says whose it was, unless it is known from late operations alone.
+            let (longer, other) = if next.lasted_ns() > one.lasted_ns() { (*next, *one) } else { (*one, *next) };
             *one = Silence {
                 from: one.from,
                 to: one.to.max(next.to),
                 operations_late: one.operations_late.max(next.operations_late),
-                whose: one.whose.or(next.whose),
-                seen,
+                whose: longer.whose.or(other.whose),
+                seen: if longer.is_of_schedule { other.seen } else { longer.seen },
                 is_of_schedule: one.is_of_schedule && next.is_of_schedule,
+                ..longer
             };
         }
         overlap
@@ -240,14 +263,18 @@ pub(super) fn merged(links: impl Iterator<Item = (Instant, Stalls)>) -> Vec<Stal
 }
 
 /// Returns the part that stood still.
-fn whose(how: Ended, seen: &Observed, lost: bool, lasted_s: f64) -> Option<Whose> {
-    let without_processor_s = seen.waited_for_processor_s.unwrap_or(0.0) + seen.steal_s.unwrap_or(0.0);
+fn whose(how: Ended, seen: &Observed, (lost, given_up): (bool, bool), lasted_s: f64) -> Option<Whose> {
+    let reasons = [seen.waited_for_processor_s, seen.far_waited_for_processor_s, seen.steal_s, seen.throttled_s];
+    let without_processor_s: f64 = reasons.into_iter().flatten().sum();
+    let far_throttled_s = seen.far_throttled_s.unwrap_or(0.0);
     let sent_again = seen.retransmitted.unwrap_or(0) + seen.timeouts.unwrap_or(0) > 0;
     if !how.attended || without_processor_s > MOST * lasted_s {
         Some(Whose::Host)
+    } else if far_throttled_s > MOST * lasted_s {
+        Some(Whose::FarEnd)
     } else if sent_again || lost {
         Some(Whose::Link)
-    } else if how.sends {
+    } else if how.sends && !given_up {
         Some(Whose::FarEnd)
     } else {
         None
@@ -293,7 +320,7 @@ mod tests {
                 silences.ended(ended(from), &Counters::default(), &Counters::default());
             }
         }
-        merged([(Instant::ZERO, silences.stalls(time_ns))].into_iter())
+        merged([(Instant::ZERO, silences.stalls(time_ns, false))].into_iter())
     }
 
     #[test]
@@ -356,6 +383,15 @@ mod tests {
         assert_eq!(of(before, Ended { sends: false, ..how }), None);
         assert_eq!(of(Counters { retransmitted: Some(8), ..before }, how), Some(Whose::Link));
         assert_eq!(of(Counters { lost: 3, ..before }, how), Some(Whose::Link));
+        assert_eq!(of(Counters { given_up: 3, ..before }, how), None);
+        let finally = |has_lost: bool| {
+            let mut silences = Silences::new(Instant::ZERO);
+            (1..=50).for_each(|i| assert_eq!(silences.note(at(i)), None));
+            silences.note(at(100 * MS));
+            silences.ended(how, &before, &Counters { given_up: 3, ..before });
+            silences.stalls(MS, has_lost).0[0].whose
+        };
+        assert_eq!([finally(true), finally(false)], [Some(Whose::Link), None]);
         assert_eq!(of(before, Ended { attended: false, ..how }), Some(Whose::Host));
         let waited = |s| Counters { waited_for_processor_s: Some(s), ..before };
         let of_waiting = |s| {
@@ -383,7 +419,7 @@ mod tests {
             silences.scheduled(at(end), end - due);
             assert_eq!(silences.note(at(end)), None);
         }
-        let found = merged([(Instant::ZERO, silences.stalls(50_000))].into_iter());
+        let found = merged([(Instant::ZERO, silences.stalls(50_000, false))].into_iter());
         let [stall] = found[..] else { panic!("{found:?}") };
         assert_eq!((stall.operations_late, stall.whose), (30, None));
         assert!((stall.at_s - 0.3).abs() < 0.02 && (stall.lasted_s - 0.3).abs() < 0.02, "{stall:?}");
@@ -398,7 +434,7 @@ mod tests {
             silences.scheduled(at(end), end - due);
             silences.note(at(end));
         }
-        assert!(merged([(Instant::ZERO, silences.stalls(50_000))].into_iter()).is_empty());
+        assert!(merged([(Instant::ZERO, silences.stalls(50_000, false))].into_iter()).is_empty());
     }
 
     #[test]
@@ -408,7 +444,7 @@ mod tests {
             (1..from_ms).for_each(|i| assert_eq!(silences.note(at((i + 1) * MS)), None));
             let from = silences.note(at((to_ms + 1) * MS)).expect("long");
             silences.ended(ended(from), &Counters::default(), &Counters::default());
-            (at(MS), silences.stalls(100_000))
+            (at(MS), silences.stalls(100_000, false))
         };
         let found = merged([of(100, 300), of(120, 320), of(500, 600)].into_iter());
         let spans: Vec<(u32, u32)> = found

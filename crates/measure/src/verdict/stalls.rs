@@ -78,8 +78,11 @@ fn whose_text(stall: &Stall) -> String {
     ];
     let times = [
         (saw.waited_for_processor_s, "waiting for a processor"),
+        (saw.far_waited_for_processor_s, "waiting for a processor at the far end"),
         (saw.steal_s, "taken by the hypervisor"),
         (saw.others_s, "of others' CPU"),
+        (saw.throttled_s, "without quota here"),
+        (saw.far_throttled_s, "without quota at the far end"),
     ];
     let counted =
         counts.iter().filter_map(|(count, what)| Some(format!("{} {what}", count.filter(|count| *count > 0)?)));

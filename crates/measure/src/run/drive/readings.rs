@@ -36,11 +36,7 @@ impl Drive<'_> {
         let host = self.shared.watch.counters();
         let losses = if self.channels <= ASKED_MAX { self.link.losses() } else { Loss::default() };
         let own = (self.channels <= ASKED_MAX).then_some(losses.retransmitted);
-        Counters {
-            retransmitted: own.or(host.retransmitted),
-            lost: (self.accounts.lost + losses.lost).saturating_sub(self.accounts.recovered),
-            ..host
-        }
+        Counters { retransmitted: own.or(host.retransmitted), lost: losses.lost, given_up: self.accounts.lost, ..host }
     }
 
     /// Ends a part of the counted time, with the counters of this side, and asks the far end for its own.
