@@ -228,6 +228,23 @@ fn losses_of_the_warm_up_are_not_counted() {
     }
 }
 
+/// Checks every protocol that runs over simulated streams: what they lose is sent again, and counted.
+#[test]
+fn retransmissions_of_simulated_streams_are_counted() {
+    for (scheme, mode, size) in [
+        ("tcp", Mode::Send, 64 << 10),
+        ("ipbustcp-2.0", Mode::Send, 1388),
+        ("pva", Mode::Send, 64 << 10),
+        ("farm", Mode::Send, 64 << 10),
+    ] {
+        let counted = Plan { window: 8, until: Until::Count(500), ..plan(Test::Rate, mode, size) };
+        let found = measure(&format!("sim+{scheme}://?delay=10ms&loss=0.005&seed=2"), &counted);
+        assert!(found.loss.retransmitted > 0 && found.loss.lost == 0, "{scheme}: {:?}", found.loss);
+        let calm = measure(&format!("sim+{scheme}://?delay=10ms&seed=2"), &counted);
+        assert_eq!(calm.loss.retransmitted, 0, "{scheme}");
+    }
+}
+
 #[test]
 fn repeats_end_once_the_interval_is_narrow() {
     let repeats = Repeats::Confidence { percent: 95.0, width: 0.01, max: 50 };

@@ -142,13 +142,14 @@ impl Sockets {
         }
     }
 
-    /// Returns the number of segments that TCP has retransmitted, on all present streams.
+    /// Returns the number of segments that TCP has retransmitted, as [`Sockets::tcp`] counts.
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
         self.streams.retransmitted()
     }
 
-    /// Returns the TCP counters of all present streams; `None` if none of them is TCP.
+    /// Returns the TCP counters of all present streams, and of those that the machine had opened and that are closed;
+    /// `None` if none of them is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<TcpCounters> {
         self.streams.tcp()

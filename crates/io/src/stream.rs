@@ -68,6 +68,8 @@ pub struct Streams {
     pub(crate) direct: u32,
     gathering: gathering::Gathering,
     portion: portion::Portion,
+    /// The counters of the TCP streams that the machine had opened and that are closed.
+    closed: Option<TcpCounters>,
 }
 
 struct Stream {
@@ -88,6 +90,12 @@ struct Stream {
 }
 
 impl Stream {
+    /// Returns the TCP counters of a stream that is connected.
+    fn tcp(&self) -> Option<TcpCounters> {
+        let is_tcp = matches!(self.address, Address::Tcp(_)) && !self.connecting;
+        if is_tcp { TcpCounters::of(self.fd.as_fd()) } else { None }
+    }
+
     /// Writes the backlog as far as the stream takes it.
     fn write_backlog(&mut self) -> io::Result<()> {
         while !self.backlog.is_empty() {
@@ -143,6 +151,7 @@ impl Streams {
             direct: 0,
             gathering: gathering::Gathering::default(),
             portion: portion::Portion::new(most),
+            closed: None,
         })
     }
 
@@ -161,7 +170,7 @@ impl Streams {
         (sys::congestion(stream.fd.as_fd()).ok(), ends.local.ip(), ends.remote.ip())
     }
 
-    /// Returns the number of segments that TCP has retransmitted, on all present streams.
+    /// Returns the number of segments that TCP has retransmitted, as [`Streams::tcp`] counts.
     #[must_use]
     pub fn retransmitted(&self) -> u64 {
         self.tcp().map_or(0, |counters| counters.retransmitted)
@@ -173,12 +182,12 @@ impl Streams {
         self.opened.iter().chain(&self.accepted).flatten().map(|stream| stream.backlog.len()).sum()
     }
 
-    /// Returns the TCP counters of all present streams; `None` if none of them is TCP.
+    /// Returns the TCP counters of all present streams, and of those that the machine had opened and that are closed;
+    /// `None` if none of them is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<TcpCounters> {
-        let is_tcp = |stream: &Stream| matches!(stream.address, Address::Tcp(_)) && !stream.connecting;
-        let streams = self.opened.iter().chain(&self.accepted).flatten().filter(|stream| is_tcp(stream));
-        streams.filter_map(|stream| TcpCounters::of(stream.fd.as_fd())).reduce(TcpCounters::and)
+        let streams = self.opened.iter().chain(&self.accepted).flatten();
+        streams.filter_map(|stream| stream.tcp()).chain(self.closed).reduce(TcpCounters::and)
     }
 
     #[inline]
@@ -188,6 +197,11 @@ impl Streams {
 
     fn remove(&mut self, peer: Peer) {
         let Some(stream) = slot(&mut self.opened, &mut self.accepted, peer).and_then(Option::take) else { return };
+        if !peer.is_accepted()
+            && let Some(counters) = stream.tcp()
+        {
+            self.closed = Some(counters.of_closed().and(self.closed.unwrap_or_default()));
+        }
         self.count -= 1;
         self.copied -= stream.backlog.copied();
         self.owed -= usize::from(stream.owes);

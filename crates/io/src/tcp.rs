@@ -13,10 +13,11 @@ use crate::sys;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-/// Counters of one TCP connection or of several, since they were opened.
+/// Counters of one TCP connection or of several, since they were opened. Sums and the shortest round-trip hold closed
+/// connections too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpCounters {
-    /// The number of connections.
+    /// The number of open connections.
     pub connections: u32,
     /// The number of segments sent again.
     pub retransmitted: u64,
@@ -26,7 +27,7 @@ pub struct TcpCounters {
     pub receive_window_limited: Duration,
     /// The time in which a full send buffer held data back.
     pub send_buffer_limited: Duration,
-    /// The number of connections whose last rate was limited by the application.
+    /// The number of open connections whose last rate was limited by the application.
     pub application_limited: u32,
     /// The shortest round-trip of any connection.
     pub min_rtt: Option<Duration>,
@@ -38,6 +39,11 @@ impl TcpCounters {
         let mut bytes = [0; 256];
         let length = sys::tcp_info(fd, &mut bytes).ok()?;
         Some(parse(&bytes[..length.min(256)]))
+    }
+
+    /// Returns what stays of these connections after they are closed: the sums, and the shortest round-trip.
+    pub(crate) fn of_closed(self) -> TcpCounters {
+        TcpCounters { connections: 0, application_limited: 0, ..self }
     }
 
     /// Returns the counters of these connections and of others together: sums, and the shorter round-trip.

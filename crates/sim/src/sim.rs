@@ -98,6 +98,13 @@ where
         self.world.counters(self.models.0.transport, from, to)
     }
 
+    /// Returns the number of segments that the client's streams have sent again.
+    #[must_use]
+    pub fn retransmitted(&self) -> u64 {
+        let to = self.servers.iter().map(|server| self.world.counters(Transport::Stream, 0, server.node));
+        to.map(|counters| counters.retransmitted).sum()
+    }
+
     /// Returns the facts of the network out and back, from which the link's limit follows.
     #[must_use]
     pub const fn model(&self) -> (Model, Model) {

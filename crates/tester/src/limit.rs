@@ -185,8 +185,7 @@ fn modelled(wire: &OnTheWire, (out, back): (hodo_sim::Model, hodo_sim::Model), f
 }
 
 /// Returns the counters of TCP as a result has them.
-#[must_use]
-pub fn tcp_times(counters: TcpCounters) -> TcpTimes {
+pub(crate) fn tcp_times(counters: TcpCounters) -> TcpTimes {
     TcpTimes {
         connections: counters.connections,
         busy_s: counters.busy.as_secs_f64(),

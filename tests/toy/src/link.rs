@@ -1,9 +1,9 @@
 //! A client on any driver as a link.
 
 use crate::machines::{Client, Event, Request};
-use hodo_machine::{Driver, Instant, Wait};
+use hodo_machine::{Instant, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome};
-use hodo_tester::{Settings, ended, until_ready};
+use hodo_tester::{Settings, TransportCounters, ended, until_ready};
 use std::sync::atomic::AtomicBool;
 
 /// One connection, with one channel.
@@ -13,7 +13,7 @@ pub(crate) struct ToyLink<D> {
     failed: Option<LinkError>,
 }
 
-impl<D: Driver<Machine = Client>> ToyLink<D> {
+impl<D: TransportCounters<Machine = Client>> ToyLink<D> {
     pub(crate) fn open(driver: D, settings: &Settings, stop: &AtomicBool) -> Result<Self, LinkError> {
         let mut link = ToyLink { driver, is_ready: false, failed: None };
         until_ready(&mut link, settings.timeout, stop, |link| link.is_ready)?;
@@ -25,7 +25,7 @@ impl<D: Driver<Machine = Client>> ToyLink<D> {
     }
 }
 
-impl<D: Driver<Machine = Client>> Link for ToyLink<D> {
+impl<D: TransportCounters<Machine = Client>> Link for ToyLink<D> {
     fn start(&mut self, operation: Operation) {
         self.driver.command(Request { tag: operation.tag, size: operation.size });
     }
@@ -49,6 +49,6 @@ impl<D: Driver<Machine = Client>> Link for ToyLink<D> {
     }
 
     fn losses(&self) -> Loss {
-        Loss::default()
+        self.driver.transport_losses()
     }
 }

@@ -9,7 +9,7 @@ use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, NoSupply};
 use hodo_machine::{Address, Bytes, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation, Outcome, TcpTimes, Usage};
-use hodo_tester::{Settings, ended, until_ready};
+use hodo_tester::{Settings, TransportCounters, ended, until_ready};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -24,8 +24,6 @@ const SILENCE_MIN: Duration = Duration::from_secs(2);
 /// A controller on any driver, as the tester sees it.
 pub(crate) struct FarmLink<D: Driver<Machine = Giver>> {
     driver: D,
-    noticed: fn(&D) -> Loss,
-    tcp: fn(&D) -> Option<TcpTimes>,
     /// The bytes of every event.
     payload: Bytes,
     /// The number of the next event.
@@ -65,19 +63,11 @@ pub(crate) fn controller(options: &FarmOptions, settings: &Settings, nodes: Vec<
     Controller::new(config, NoSupply, Ledger::default())
 }
 
-impl<D: Driver<Machine = Giver>> FarmLink<D> {
+impl<D: TransportCounters<Machine = Giver>> FarmLink<D> {
     /// Waits until every node has greeted, at most for the settings' time-out, and no longer than until `stop` is set.
-    pub(crate) fn open(
-        driver: D,
-        noticed: fn(&D) -> Loss,
-        nodes: u32,
-        settings: &Settings,
-        stop: &AtomicBool,
-    ) -> Result<Self, LinkError> {
+    pub(crate) fn open(driver: D, nodes: u32, settings: &Settings, stop: &AtomicBool) -> Result<Self, LinkError> {
         let mut link = FarmLink {
             driver,
-            noticed,
-            tcp: |_| None,
             payload: vec![0x5A; settings.size_max as usize].into(),
             next: 0,
             tags: HashMap::new(),
@@ -101,12 +91,6 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
             )));
         }
         Ok(link)
-    }
-
-    /// Returns the link with this way to read what its TCP counts.
-    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
-        self.tcp = tcp;
-        self
     }
 
     /// Returns the driver.
@@ -158,7 +142,7 @@ impl<D: Driver<Machine = Giver>> FarmLink<D> {
     }
 }
 
-impl<D: Driver<Machine = Giver>> Link for FarmLink<D> {
+impl<D: TransportCounters<Machine = Giver>> Link for FarmLink<D> {
     #[inline]
     fn start(&mut self, operation: Operation) {
         let number = self.next;
@@ -199,11 +183,11 @@ impl<D: Driver<Machine = Giver>> Link for FarmLink<D> {
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
-        (self.tcp)(&self.driver)
+        self.driver.tcp()
     }
 
     fn losses(&self) -> Loss {
-        (self.noticed)(&self.driver)
+        self.driver.transport_losses()
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {

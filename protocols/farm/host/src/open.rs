@@ -1,18 +1,17 @@
 //! A URI becomes a link to the nodes of a farm, or those nodes, on sockets or simulated.
 
 use crate::deciders::process_counters;
-use crate::link::{self, FarmLink, Giver};
+use crate::link::{self, FarmLink};
 use crate::options::{FarmOptions, addresses};
 use hodo_farm::Node;
 use hodo_farm::controller::FarCounters;
 use hodo_farm::wire::NODES_PORT;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
-use hodo_measure::Loss;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
-    networks, simulated, socket_settings, tcp_times,
+    networks, simulated, socket_settings,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -42,17 +41,11 @@ fn open_part(
     let transport =
         Sockets::new(socket_settings(settings)).map_err(|error| Error::Failed(format!("opening {uri}: {error}")))?;
     let endpoint = Endpoint::new(link::controller(&options, settings, nodes), transport, clock);
-    let link = FarmLink::open(endpoint, noticed, count, settings, stop).map_err(|error| cannot(uri, &error))?;
-    let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
+    let link = FarmLink::open(endpoint, count, settings, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
     (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
     opened.links.push(Box::new(link));
     Ok(())
-}
-
-/// Returns the retransmissions of the controller's TCP.
-fn noticed(endpoint: &Endpoint<Giver, Sockets>) -> Loss {
-    Loss { retransmitted: endpoint.transport().retransmitted(), ..Loss::default() }
 }
 
 /// Opens a link over the simulated network. There is a node for each channel, all of them one machine's, as those of a
@@ -65,8 +58,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
     let node = Node::new(options.nodes(settings.size_max));
     let answer = |event| link::answer(event, FarCounters::default);
     let sim = Sim::new(Transport::Stream, (&out, &back), controller, vec![node], answer);
-    let link = FarmLink::open(sim, |_| Loss::default(), settings.channels, settings, stop)
-        .map_err(|error| cannot(uri, &error))?;
+    let link = FarmLink::open(sim, settings.channels, settings, stop).map_err(|error| cannot(uri, &error))?;
     let model = link.driver().model();
     Ok(simulated(Box::new(link), model, 1))
 }

@@ -11,7 +11,7 @@ use hodo_ipbus::wire::transaction::Info;
 use hodo_ipbus::{Block, Clients, Command, Data, Error, Event};
 use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
-use hodo_tester::ended;
+use hodo_tester::{TransportCounters, ended};
 use std::time::Duration;
 
 /// The tag of the write of an operation that goes both ways: its read tells how the operation ended.
@@ -29,8 +29,6 @@ pub(crate) struct Registers {
 /// IPbus clients on any driver, as the tester sees them: each channel is one.
 pub(crate) struct IpbusLink<D: Driver<Machine = Clients>> {
     driver: D,
-    noticed: fn(&D) -> Loss,
-    tcp: fn(&D) -> Option<TcpTimes>,
     registers: Registers,
     /// Operations in a packet.
     batch: u32,
@@ -64,18 +62,11 @@ pub(crate) struct LinkSettings {
     pub(crate) far_end: Option<u32>,
 }
 
-impl<D: Driver<Machine = Clients>> IpbusLink<D> {
+impl<D: TransportCounters<Machine = Clients>> IpbusLink<D> {
     /// Waits until every device has been reached, at most for `timeout`.
-    pub(crate) fn open(
-        driver: D,
-        noticed: fn(&D) -> Loss,
-        asked: LinkSettings,
-        timeout: Duration,
-    ) -> Result<Self, LinkError> {
+    pub(crate) fn open(driver: D, asked: LinkSettings, timeout: Duration) -> Result<Self, LinkError> {
         let mut link = IpbusLink {
             driver,
-            noticed,
-            tcp: |_| None,
             registers: asked.registers,
             batch: asked.batch.max(1),
             far_end: asked.far_end,
@@ -94,12 +85,6 @@ impl<D: Driver<Machine = Clients>> IpbusLink<D> {
             link.turn(Wait::Block, end, &mut done)?;
         }
         Ok(link)
-    }
-
-    /// Returns the link with this way to read what its TCP counts.
-    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
-        self.tcp = tcp;
-        self
     }
 
     /// Returns the driver.
@@ -161,7 +146,7 @@ impl<D: Driver<Machine = Clients>> IpbusLink<D> {
     }
 }
 
-impl<D: Driver<Machine = Clients>> Link for IpbusLink<D> {
+impl<D: TransportCounters<Machine = Clients>> Link for IpbusLink<D> {
     #[inline]
     fn start(&mut self, operation: Operation) {
         let Operation { tag, channel: number, size, mode } = operation;
@@ -204,11 +189,17 @@ impl<D: Driver<Machine = Clients>> Link for IpbusLink<D> {
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
-        (self.tcp)(&self.driver)
+        self.driver.tcp()
     }
 
     fn losses(&self) -> Loss {
-        (self.noticed)(&self.driver)
+        let counters = self.driver.machine().counters();
+        let below = self.driver.transport_losses();
+        Loss {
+            duplicated: counters.strays,
+            retransmitted: below.retransmitted + counters.requests_lost + counters.replies_lost,
+            ..below
+        }
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {
@@ -230,16 +221,6 @@ impl<D: Driver<Machine = Clients>> Link for IpbusLink<D> {
 /// Words that hold so many bytes.
 pub(crate) const fn words(bytes: u32) -> u32 {
     bytes.div_ceil(hodo_ipbus::wire::WORD as u32)
-}
-
-/// Returns the losses that the clients have counted.
-pub(crate) fn noticed(clients: &Clients) -> Loss {
-    let counters = clients.counters();
-    Loss {
-        duplicated: counters.strays,
-        retransmitted: counters.requests_lost + counters.replies_lost,
-        ..Loss::default()
-    }
 }
 
 fn outcome_of(error: Error) -> Outcome {

@@ -2,16 +2,15 @@
 
 use crate::boards::Boards;
 use crate::device::{self, Served};
-use crate::link::{self, IpbusLink, noticed};
+use crate::link::IpbusLink;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
 use hodo_ipbus::{ClientConfig, Clients, Device};
-use hodo_machine::{Driver, Transport};
-use hodo_measure::Loss;
+use hodo_machine::Transport;
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks, simulated,
-    socket_settings, tcp_times,
+    socket_settings,
 };
 use std::ops::Range;
 
@@ -38,29 +37,13 @@ fn open_part(
     let asked = boards.asked(channels.clone(), settings);
     let client = |channel| ClientConfig { seed: Some(hodo_io::random_bits()), ..boards.client(channel, settings) };
     let clients = Clients::new(channels.map(client));
-    if boards.is_datagrams() {
-        let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
-        let link = IpbusLink::open(endpoint, noticed_on_datagrams, asked, timeout).map_err(|why| cannot(uri, &why))?;
-        (_, opened.local, opened.remote) = link.driver().transport().facts();
-        opened.links.push(Box::new(link));
-    } else {
-        let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
-        let link = IpbusLink::open(endpoint, noticed_on_streams, asked, timeout).map_err(|why| cannot(uri, &why))?;
-        let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
-        (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
-        opened.links.push(Box::new(link));
-    }
+    let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
+    let link = IpbusLink::open(endpoint, asked, timeout).map_err(|why| cannot(uri, &why))?;
+    let congestion;
+    (congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.congestion = congestion.or(opened.congestion.take());
+    opened.links.push(Box::new(link));
     Ok(())
-}
-
-/// Returns the losses that the clients over UDP have counted, and the datagrams that their kernel refused.
-fn noticed_on_datagrams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
-    Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
-}
-
-/// Returns the losses that the clients over streams have counted, and the retransmissions of their TCP.
-fn noticed_on_streams(endpoint: &Endpoint<Clients, Sockets>) -> Loss {
-    Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
 }
 
 /// Opens a link over the simulated network, with a device for each channel.
@@ -77,9 +60,8 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
     let servers = (0..settings.channels).map(|_| device()).collect();
     let clients = Clients::new((0..settings.channels).map(|channel| boards.client(channel, settings)));
     let sim = Sim::new(transport, (&out, &back), clients, servers, |_| None);
-    let noticed = |sim: &Sim<Clients, Device>| link::noticed(sim.machine());
     let asked = boards.asked(0..settings.channels, settings);
-    let link = IpbusLink::open(sim, noticed, asked, settings.timeout).map_err(|error| cannot(uri, &error))?;
+    let link = IpbusLink::open(sim, asked, settings.timeout).map_err(|error| cannot(uri, &error))?;
     let model = link.driver().model();
     Ok(simulated(Box::new(link), model, settings.channels))
 }

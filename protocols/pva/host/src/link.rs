@@ -36,7 +36,7 @@ use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
     Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
 };
-use hodo_tester::{ended, until_ready};
+use hodo_tester::{TransportCounters, ended, until_ready};
 use payload::{Payload, content};
 use reporter::Reporter;
 use std::sync::atomic::AtomicBool;
@@ -60,7 +60,6 @@ pub(crate) struct Target {
 /// A pvAccess client on any driver, as the tester sees it.
 pub(crate) struct PvaLink<D: Driver<Machine = Client>> {
     driver: D,
-    tcp: fn(&D) -> Option<TcpTimes>,
     target: Target,
     request: Request,
     /// The size that the link was opened for.
@@ -118,7 +117,7 @@ enum Step {
     Feed,
 }
 
-impl<D: Driver<Machine = Client>> PvaLink<D> {
+impl<D: TransportCounters<Machine = Client>> PvaLink<D> {
     /// Connects to the PVs of `channels` channels, of this size, at most for `timeout`, and no longer than until `stop` is set.
     pub(crate) fn open(
         driver: D,
@@ -132,7 +131,6 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         let needed = if target.kind == Kind::Connect { 1 } else { channels.len() as u32 };
         let mut link = PvaLink {
             driver,
-            tcp: |_| None,
             target,
             request: "field(value)".parse().expect("a request"),
             size,
@@ -161,12 +159,6 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
         }
         until_ready(&mut link, timeout, stop, |link| link.open >= needed + u32::from(link.reporter.is_there()))?;
         Ok(link)
-    }
-
-    /// Returns the link with this way to read what its TCP counts.
-    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
-        self.tcp = tcp;
-        self
     }
 
     /// Returns the driver.
@@ -409,7 +401,7 @@ impl<D: Driver<Machine = Client>> PvaLink<D> {
     }
 }
 
-impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
+impl<D: TransportCounters<Machine = Client>> Link for PvaLink<D> {
     #[inline]
     fn start(&mut self, operation: Operation) {
         let Operation { tag, channel, size, mode } = operation;
@@ -479,11 +471,11 @@ impl<D: Driver<Machine = Client>> Link for PvaLink<D> {
     }
 
     fn losses(&self) -> Loss {
-        Loss { overrun: self.feeds.overrun, ..Loss::default() }
+        Loss { overrun: self.feeds.overrun, ..self.driver.transport_losses() }
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
-        (self.tcp)(&self.driver)
+        self.driver.tcp()
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {

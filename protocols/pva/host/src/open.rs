@@ -13,7 +13,7 @@ use hodo_measure::{Plan, Test, Usage};
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks,
-    simulated, socket_settings, tcp_times,
+    simulated, socket_settings,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -57,7 +57,6 @@ fn open_part(
     if has_name && kind == Kind::Value {
         check_size_there(uri, settings, &mut link, stop)?;
     }
-    let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
     (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
     opened.links.push(Box::new(link));
     Ok(())

@@ -1,6 +1,5 @@
 //! Raw links: how an [`Operation`] becomes a command of the client machine, and its events become completions.
 
-use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
     ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
@@ -8,15 +7,13 @@ use hodo_measure::{
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
-use hodo_tester::{ServeSettings, Settings, ended, until_ready};
+use hodo_tester::{ServeSettings, Settings, TransportCounters, ended, until_ready};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A raw client on any driver, as the tester sees it.
 pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     driver: D,
-    noticed: fn(&D) -> Loss,
-    tcp: fn(&D) -> Option<TcpTimes>,
     channels: u32,
     ready: u32,
     size_max: u32,
@@ -70,19 +67,16 @@ pub(crate) fn answer(event: ServerEvent) -> Option<ServerCommand> {
     }
 }
 
-impl<D: Driver<Machine = Client>> RawLink<D> {
+impl<D: TransportCounters<Machine = Client>> RawLink<D> {
     /// Waits until every channel is greeted, at most for `timeout`, and no longer than until `stop` is set.
     pub(crate) fn open(
         driver: D,
-        noticed: fn(&D) -> Loss,
         channels: u32,
         timeout: Duration,
         stop: &AtomicBool,
     ) -> Result<RawLink<D>, LinkError> {
         let mut link = RawLink {
             driver,
-            noticed,
-            tcp: |_| None,
             channels,
             ready: 0,
             size_max: u32::MAX,
@@ -92,12 +86,6 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
         };
         until_ready(&mut link, timeout, stop, |link| link.ready >= channels)?;
         Ok(link)
-    }
-
-    /// Returns the link with this way to read what its TCP counts.
-    pub(crate) fn with_tcp(mut self, tcp: fn(&D) -> Option<TcpTimes>) -> Self {
-        self.tcp = tcp;
-        self
     }
 
     /// Returns the driver.
@@ -142,13 +130,13 @@ impl<D: Driver<Machine = Client>> RawLink<D> {
 impl<D: Driver<Machine = Client>> Drop for RawLink<D> {
     fn drop(&mut self) {
         self.driver.command(Command::Leave);
-        let now = self.now();
+        let now = self.driver.now();
         // A far end that is gone needs no goodbye.
         let _ = self.driver.turn(Wait::Never, now, &mut |_| {});
     }
 }
 
-impl<D: Driver<Machine = Client>> Link for RawLink<D> {
+impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
     #[inline]
     fn start(&mut self, operation: Operation) {
         let Operation { tag, channel, size, mode } = operation;
@@ -205,11 +193,18 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
-        (self.tcp)(&self.driver)
+        self.driver.tcp()
     }
 
     fn losses(&self) -> Loss {
-        (self.noticed)(&self.driver)
+        let noticed = self.driver.machine().noticed();
+        Loss {
+            lost: noticed.lost,
+            duplicated: noticed.duplicated,
+            reordered: noticed.reordered,
+            overrun: noticed.overrun,
+            ..self.driver.transport_losses()
+        }
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {
@@ -219,28 +214,6 @@ impl<D: Driver<Machine = Client>> Link for RawLink<D> {
 
     fn stamps(&mut self, stamps: &mut Vec<Stamp>) {
         self.driver.machine_mut().stamps().hand_over(stamps);
-    }
-}
-
-/// Returns the losses that a client over UDP has counted, and the datagrams that its kernel refused.
-pub(crate) fn noticed_on_datagrams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
-    Loss { refused: endpoint.transport().unsent(), ..noticed(endpoint.machine()) }
-}
-
-/// Returns the losses that a client over streams has counted, and the retransmissions of its TCP.
-pub(crate) fn noticed_on_streams(endpoint: &Endpoint<Client, Sockets>) -> Loss {
-    Loss { retransmitted: endpoint.transport().retransmitted(), ..noticed(endpoint.machine()) }
-}
-
-/// Returns the losses that a client has counted.
-pub(crate) fn noticed(client: &Client) -> Loss {
-    let noticed = client.noticed();
-    Loss {
-        lost: noticed.lost,
-        duplicated: noticed.duplicated,
-        reordered: noticed.reordered,
-        overrun: noticed.overrun,
-        ..Loss::default()
     }
 }
 

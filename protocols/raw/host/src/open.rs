@@ -9,7 +9,7 @@ use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerConfig,
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
-    networks, simulated, simulated_far_end, socket_settings, tcp_times,
+    networks, simulated, simulated_far_end, socket_settings,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -33,36 +33,21 @@ fn open_part(
     stop: &AtomicBool,
     opened: &mut Opened,
 ) -> Result<(), Error> {
-    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let channels = channels.len() as u32;
-    let (sockets, timeout) = (socket_settings(settings), settings.timeout);
-    let client = Client::new(client_config(
-        settings,
-        crate::transport(uri),
-        address.clone().over(crate::transport(uri)),
-        channels,
-    ));
-    if crate::transport(uri) == Transport::Datagram {
-        if settings.reconnect {
-            return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
-        }
-        let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
-        let link = RawLink::open(endpoint, link::noticed_on_datagrams, channels, timeout, stop);
-        let link = link.map_err(|error| cannot(uri, &error))?;
-        check_size(uri, settings, link.size_max())?;
-        (_, opened.local, opened.remote) = link.driver().transport().facts();
-        opened.far_end = facts::decode(link.driver().machine().far_facts());
-        opened.links.push(Box::new(link));
-    } else {
-        let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
-        let link = RawLink::open(endpoint, link::noticed_on_streams, channels, timeout, stop);
-        let link = link.map_err(|error| cannot(uri, &error))?;
-        let link = link.with_tcp(|endpoint| endpoint.transport().tcp().map(tcp_times));
-        check_size(uri, settings, link.size_max())?;
-        (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
-        opened.far_end = facts::decode(link.driver().machine().far_facts());
-        opened.links.push(Box::new(link));
+    let (transport, channels) = (crate::transport(uri), channels.len() as u32);
+    if settings.reconnect && transport == Transport::Datagram {
+        return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
     }
+    let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
+    let (sockets, timeout) = (socket_settings(settings), settings.timeout);
+    let client = Client::new(client_config(settings, transport, address.clone().over(transport), channels));
+    let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
+    let link = RawLink::open(endpoint, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
+    check_size(uri, settings, link.size_max())?;
+    let congestion;
+    (congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.congestion = congestion.or(opened.congestion.take());
+    opened.far_end = facts::decode(link.driver().machine().far_facts());
+    opened.links.push(Box::new(link));
     Ok(())
 }
 
@@ -84,9 +69,7 @@ pub(crate) fn simulated_link(
     // Nobody can listen in on a simulation, and a run has to be the same each time.
     let server = Machine::new(server_config(&simulated_far_end(settings), transport, [0, 0]));
     let sim = Sim::new(transport, (&out, &back), client, vec![server], answer);
-    let noticed = |sim: &Sim<Client, Machine>| link::noticed(sim.machine());
-    let link =
-        RawLink::open(sim, noticed, settings.channels, settings.timeout, stop).map_err(|error| cannot(uri, &error))?;
+    let link = RawLink::open(sim, settings.channels, settings.timeout, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
     Ok(link)
 }

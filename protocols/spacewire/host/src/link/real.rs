@@ -13,7 +13,7 @@ use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::client::{CannotSend, ClientEvent};
 use hodo_spacewire::far_end::{COUNT, SOURCE};
 use hodo_spacewire::rmap::Initiator;
-use hodo_tester::{ended, tcp_times};
+use hodo_tester::{TransportCounters, ended};
 use std::time::Duration;
 
 /// The reason that nothing was counted: the port of another bridge.
@@ -447,11 +447,11 @@ impl Link for RealLink {
     }
 
     fn tcp(&self) -> Option<TcpTimes> {
-        self.driver.transport().tcp().map(tcp_times)
+        self.driver.tcp()
     }
 
     fn losses(&self) -> Loss {
-        Loss::default()
+        self.driver.transport_losses()
     }
 
     fn sample_stages(&mut self, taken: Sampling) -> bool {
