@@ -52,6 +52,8 @@ pub enum Outcome {
     Recovered,
     /// The far end refused it.
     Refused,
+    /// Not begun, and forgotten after [`Link::withdraw`].
+    Withdrawn,
     /// An update has arrived. It was not started here; more may follow with the same tag.
     Update {
         /// The time since it was due, or sent where nothing says when it is due.
@@ -93,6 +95,15 @@ pub trait Link {
 
     /// Returns the time now, on this link's clock: real, or virtual for a simulated link.
     fn now(&self) -> Instant;
+
+    /// Returns when a part of an operation last got through, if this link knows: one that takes long is no sign of a far end that
+    /// has stalled.
+    fn progress(&self) -> Instant {
+        Instant::ZERO
+    }
+
+    /// Withdraws the operations that nothing has been sent of, if this link holds such back; each ends as [`Outcome::Withdrawn`].
+    fn withdraw(&mut self) {}
 
     /// Makes sure that every started operation will complete without another being started after it.
     fn flush(&mut self) {}

@@ -65,6 +65,8 @@ pub(super) struct Drive<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     WarmUp,
+    /// Over, and the counted time begins with the next completion.
+    Warm,
     Counted,
     Paused,
     /// From the end of a pause until operations complete again.
@@ -225,6 +227,7 @@ impl Drive<'_> {
         // A link that only gives up has not been heard of.
         let heard = some && self.done.iter().any(|completion| completion.outcome != Outcome::Lost);
         let warm = some && self.phase == Phase::WarmUp && now >= self.due;
+        let begins = some && self.phase == Phase::Warm;
         let (resume, local) = self.chores(now, warm);
         let (in_flight, counted) = (self.slots.in_flight(), self.phase == Phase::Counted);
         if some {
@@ -232,6 +235,8 @@ impl Drive<'_> {
         }
         if let Some(local) = local {
             self.count_from_here(local)?;
+        } else if begins {
+            self.begin_to_count(now);
         } else if some && counted {
             self.note(now, heard, in_flight);
         } else if heard && self.phase == Phase::Resumed {
@@ -268,7 +273,7 @@ impl Drive<'_> {
             _ => Instant::MAX,
         };
         // While operations end, ticks are seen as they do; only a silent link has to be left for one.
-        (self.tick + TICK).min(due).min(self.heard + self.patience())
+        (self.tick + TICK).min(due).min(self.last_heard() + self.patience())
     }
 
     /// Returns whether operations that end have successors.
@@ -317,6 +322,12 @@ impl Drive<'_> {
                 self.recovered(tag);
                 return Ok(());
             }
+            Outcome::Withdrawn => {
+                if let Some(ended) = self.slots.withdraw(tag)? {
+                    self.slots.release(ended);
+                }
+                return Ok(());
+            }
             Outcome::Done | Outcome::Lost | Outcome::Refused => {}
         }
         let Some(ended) = self.slots.end(tag)? else { return Ok(()) };
@@ -331,7 +342,11 @@ impl Drive<'_> {
                     stages.done(tag, now);
                 }
             }
-            Outcome::Done | Outcome::Recovered | Outcome::Update { .. } | Outcome::Unsubscribed => {}
+            Outcome::Done
+            | Outcome::Recovered
+            | Outcome::Withdrawn
+            | Outcome::Update { .. }
+            | Outcome::Unsubscribed => {}
             Outcome::Lost => {
                 self.accounts.lost += u64::from(counted(tag));
                 self.recorder.gone();
@@ -431,11 +446,22 @@ impl Drive<'_> {
     fn count_from_here(&mut self, local: Reading) -> Result<(), LinkError> {
         // Before the question, because what is started when its answer is there is new to the far end's counters.
         self.slots.count_from_here();
+        let asked = self.link.now();
         let far = self.ask(false)?;
         self.opened = Some(Reading { far, ..local });
         self.accounts.link[0] = self.link.losses();
         self.counters = (self.link.now(), self.read_counters());
         let now = self.link.now();
+        if now - asked < TICK || self.slots.in_flight() == 0 {
+            self.begin_to_count(now);
+        } else {
+            // The answer stood behind much else: an operation that began long ago ends next, and is no part of the counted time.
+            self.phase = Phase::Warm;
+        }
+        Ok(())
+    }
+
+    fn begin_to_count(&mut self, now: Instant) {
         self.recorder.restart(now);
         if let Some(stages) = &mut self.stages {
             stages.restart();
@@ -444,7 +470,6 @@ impl Drive<'_> {
         self.began = now;
         self.due = now;
         self.plan_repeat(now);
-        Ok(())
     }
 
     fn close_repeat(&mut self, now: Instant) {
@@ -475,7 +500,7 @@ impl Drive<'_> {
         let stall = self.patience();
         if self.updates.is_none() && self.slots.in_flight() == 0 && self.held.is_none() {
             self.heard = now;
-        } else if now >= self.heard + stall {
+        } else if now >= self.last_heard() + stall {
             return Err(LinkError::Stalled { millis: u64::try_from(stall.as_millis()).unwrap_or(u64::MAX) });
         }
         if self.shared.halted() || self.shared.watch.interrupted() {
@@ -484,13 +509,18 @@ impl Drive<'_> {
         Ok(())
     }
 
+    /// Returns when an operation, or a part of one, last came to its end.
+    fn last_heard(&self) -> Instant {
+        self.heard.max(self.link.progress())
+    }
+
     /// Returns how long nothing may end or arrive before the far end counts as stalled.
     fn patience(&self) -> Duration {
         self.shared.plan.stall + self.updates.as_ref().map_or(Duration::ZERO, |updates| updates.spacing)
     }
 
     fn tell(&mut self, now: Instant) {
-        let warming_up = self.phase == Phase::WarmUp;
+        let warming_up = matches!(self.phase, Phase::WarmUp | Phase::Warm);
         let done = if warming_up { (0, 0) } else { self.recorder.so_far() };
         let since = (done.0 - self.told.0, done.1 - self.told.1);
         self.told = done;
@@ -502,6 +532,7 @@ impl Drive<'_> {
     /// Waits for the operations in flight and the end of subscriptions, so that the link can be used for the next plan.
     fn drain(&mut self) -> Result<(), LinkError> {
         self.held = None;
+        self.link.withdraw();
         self.link.unsubscribe();
         self.link.flush();
         self.heard = self.link.now();

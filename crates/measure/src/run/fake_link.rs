@@ -35,6 +35,8 @@ pub struct FakeLink {
     missing: Loss,
     /// The time from which on nothing arrives.
     pub dead_from: u64,
+    /// Whether parts of an operation arrive all the time.
+    pub progresses: bool,
     /// Operations per channel and per size, for tests that look at them.
     pub channels: BTreeMap<u32, u64>,
     pub sizes: Vec<u32>,
@@ -62,6 +64,7 @@ impl FakeLink {
             unsubscribed: Vec::new(),
             missing: Loss::default(),
             dead_from: u64::MAX,
+            progresses: false,
             channels: BTreeMap::new(),
             sizes: Vec::new(),
             stamps_stages: false,
@@ -171,7 +174,7 @@ impl Link for FakeLink {
                 event(at + 1_500_000, 2);
             }
             Outcome::Refused => event(at, 3),
-            Outcome::Update { .. } | Outcome::Unsubscribed => panic!("an operation does not end as an update"),
+            Outcome::Withdrawn | Outcome::Update { .. } | Outcome::Unsubscribed => panic!("no operation ends so"),
         }
         *self.channels.entry(operation.channel).or_default() += 1;
         if self.sizes.len() < 100_000 {
@@ -203,6 +206,10 @@ impl Link for FakeLink {
 
     fn now(&self) -> Instant {
         Instant::from_nanos(self.now)
+    }
+
+    fn progress(&self) -> Instant {
+        if self.progresses { self.now() } else { Instant::ZERO }
     }
 
     fn far_end(&mut self, _: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {

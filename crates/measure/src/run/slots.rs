@@ -147,6 +147,16 @@ impl Slots {
         }
     }
 
+    /// Ends an operation that was never begun, as if it had not been started. Returns it as [`Slots::end`] does.
+    pub fn withdraw(&mut self, tag: u64) -> Result<Option<Ended>, LinkError> {
+        let ended = self.end(tag)?;
+        if ended.is_some() {
+            self.started -= 1;
+            self.counted_started -= u64::from(counted(tag));
+        }
+        Ok(ended)
+    }
+
     /// Returns whether this run gave this tag.
     pub fn of_this_run(&self, tag: u64) -> bool {
         tag & RUN == self.run

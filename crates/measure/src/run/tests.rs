@@ -336,6 +336,15 @@ fn a_single_burst_is_one_interval() {
 }
 
 #[test]
+fn an_operation_that_takes_longer_than_the_patience_is_no_stall_while_it_arrives() {
+    let mut link = FakeLink::steady(0, 2_000_000_000);
+    link.progresses = true;
+    let found = over(link, &plan());
+    assert_eq!((found.error, found.operations), (None, 3));
+    assert_eq!(over(FakeLink::steady(0, 2_000_000_000), &plan()).error, Some(LinkError::Stalled { millis: 500 }));
+}
+
+#[test]
 fn progress_is_told_ten_times_a_second() {
     let watch = Impatient { after: u32::MAX, ..Impatient::default() };
     run(&mut [Box::new(FakeLink::steady(80_000, 20_000))], &Plan { repeats: Repeats::Fixed(10), ..plan() }, &watch);

@@ -105,6 +105,7 @@ impl<D: TransportCounters<Machine = Client>> RawLink<D> {
             Event::Done(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
             Event::Lost(tag) => done.push(Completion { tag, outcome: Outcome::Lost }),
             Event::Recovered(tag) => done.push(Completion { tag, outcome: Outcome::Recovered }),
+            Event::Withdrawn(tag) => done.push(Completion { tag, outcome: Outcome::Withdrawn }),
             Event::Update { channel, took_ns } => {
                 done.push(Completion { tag: u64::from(channel), outcome: Outcome::Update { took_ns } });
             }
@@ -156,6 +157,14 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
     #[inline]
     fn now(&self) -> Instant {
         self.driver.now()
+    }
+
+    fn progress(&self) -> Instant {
+        self.driver.machine().progress()
+    }
+
+    fn withdraw(&mut self) {
+        self.driver.command(Command::Withdraw);
     }
 
     fn flush(&mut self) {

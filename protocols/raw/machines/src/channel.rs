@@ -6,8 +6,8 @@ use crate::stages::{COUNTERS_MAX, FarStages, QUEUE, SEND};
 use crate::subscriber::{CLOCK_READ, Subscriber};
 use crate::wire::updates::Subscribe;
 use crate::wire::{
-    self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_FACTS, FLAG_PROVE, FLAG_STAGES, GREETING, GREETING_MAX,
-    Header, Kind, PROOF, RANGE, RECEIVE_MAX,
+    self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_BY_TIME, FLAG_FACTS, FLAG_PROVE, FLAG_STAGES, GREETING,
+    GREETING_MAX, Header, Kind, PROOF, RANGE, RECEIVE_MAX,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -133,6 +133,13 @@ impl Channel {
         self.wake(queues);
     }
 
+    /// Forgets what has not been sent. The connection of a single operation is being made for it.
+    pub(crate) fn withdraw(&mut self, queues: &mut Queues) {
+        if !self.single {
+            queues.events.extend(self.queued.drain(..).map(|queued| Event::Withdrawn(queued.tag)));
+        }
+    }
+
     pub(crate) fn flush(&mut self, queues: &mut Queues) {
         if !self.sends.is_empty() || !self.queued.is_empty() {
             self.flush = true;
@@ -204,13 +211,19 @@ impl Channel {
                 break;
             }
         }
+        if self.inbound.payload_left() > 0 {
+            queues.progress = now;
+        }
         Ok(())
     }
 
     pub(crate) fn landed(&mut self, now: Instant, count: usize, queues: &mut Queues) -> Result<(), Error> {
         match self.inbound.landed(count) {
             Some(header) => self.message(now, header, None, queues),
-            None => Ok(()),
+            None => {
+                queues.progress = now;
+                Ok(())
+            }
         }
     }
 
@@ -313,8 +326,10 @@ impl Channel {
         queues: &mut Queues,
     ) -> Result<(), Error> {
         let Some(body) = body else {
+            queues.progress = now;
+            let is_waited_for = !self.sends.is_empty();
             self.sends.acknowledged_below(header.sequence, |tag| queues.events.push_back(Event::Done(tag)))?;
-            if self.single && self.sends.is_empty() {
+            if self.single && is_waited_for && self.sends.is_empty() {
                 self.end_single(queues);
             }
             return Ok(());
@@ -352,8 +367,8 @@ impl Channel {
             State::Ready if self.transport == Transport::Stream => self.next_renewal(now),
             State::Ready if self.report != Report::NotAsked => Some(now + self.timeout / REPEATS),
             State::Ready => {
-                let given_up = self.lanes().into_iter().filter_map(Lane::oldest).min().map(|sent| sent + self.timeout);
-                given_up.into_iter().chain(self.overtaken_at()).chain(self.next_renewal(now)).min()
+                let given_up = self.lanes().into_iter().filter_map(|lane| lane.given_up_at(self.timeout));
+                given_up.chain(self.overtaken_at()).chain(self.next_renewal(now)).min()
             }
         }
     }
@@ -449,7 +464,8 @@ impl Channel {
     /// Writes the greeting, over UDP with the proof, and as long as its answer may become.
     fn hello(&self, out: &mut Outbox) {
         let length = if self.transport == Transport::Datagram { GREETING_MAX } else { GREETING };
-        out.copy(&Header { flags: FLAG_FACTS, ..Header::new(Kind::Hello, length as u32, 0) }.encode());
+        let flags = FLAG_FACTS | FLAG_BY_TIME;
+        out.copy(&Header { flags, ..Header::new(Kind::Hello, length as u32, 0) }.encode());
         out.copy(&wire::encode_greeting(self.size_max));
         out.copy(self.proof_over_udp(&self.proof.to_le_bytes()));
         out.copy(&[0; GREETING_MAX - GREETING][..length.saturating_sub(GREETING + PROOF)]);
@@ -479,8 +495,10 @@ impl Channel {
                 self.queued.pop_front();
                 let mut header = Header::new(Kind::Send, next.size, self.sends.push(next.tag, now));
                 self.unacknowledged += 1;
-                // The last one of a burst asks too: nobody knows when the next one will come.
-                if self.single || self.unacknowledged >= self.acknowledge_every || self.queued.is_empty() {
+                // A quarter of what is in flight, which may be far less than the window. The last one of a burst asks too: nobody
+                // knows when the next one will come.
+                let every = self.acknowledge_every.min(self.sends.len() as u32 / 4);
+                if self.single || self.unacknowledged >= every || self.queued.is_empty() {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }

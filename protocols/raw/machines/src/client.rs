@@ -50,6 +50,8 @@ pub enum Command {
         /// Which way it goes.
         direction: Direction,
     },
+    /// Forget the operations that have not been sent; [`Event::Withdrawn`] answers for each.
+    Withdraw,
     /// See to it that everything in flight is acknowledged without a further operation.
     Flush,
     /// Send updates over this channel.
@@ -89,6 +91,8 @@ pub enum Event {
     Lost(u64),
     /// The operation with this tag was given up, and has arrived after all.
     Recovered(u64),
+    /// The operation with this tag was not sent, after [`Command::Withdraw`].
+    Withdrawn(u64),
     /// An update has arrived.
     Update {
         /// Over which channel.
@@ -164,6 +168,8 @@ pub(crate) struct Queues {
     pub(crate) stamps: Stamps,
     pub(crate) far_stages: FarStages,
     pub(crate) far_facts: Vec<u8>,
+    /// When a part of a payload, or an acknowledgement, last arrived on a stream.
+    pub(crate) progress: Instant,
     pub(crate) payload: Payload,
     pub(crate) sink: Vec<u8>,
 }
@@ -184,6 +190,7 @@ impl Client {
                 stamps: Stamps::default(),
                 far_stages: FarStages::default(),
                 far_facts: Vec::new(),
+                progress: Instant::ZERO,
                 payload: Payload::new(),
                 sink: Vec::new(),
             },
@@ -203,6 +210,12 @@ impl Client {
     #[must_use]
     pub fn far_facts(&self) -> &[u8] {
         &self.queues.far_facts
+    }
+
+    /// Returns when a part of an operation last arrived on a stream, here or as the server says: one that takes long is on its way.
+    #[must_use]
+    pub fn progress(&self) -> Instant {
+        self.queues.progress
     }
 
     /// Returns which operations are stamped, and their stamps. While any are stamped, the server is asked for its
@@ -246,6 +259,11 @@ impl Client {
                 for (number, channel) in (0..self.config.channels).zip(&mut self.channels) {
                     channel.unsubscribe(&mut self.queues);
                     self.timers.arm_by(number, now + self.config.timeout / REPEATS);
+                }
+            }
+            Command::Withdraw => {
+                for channel in &mut self.channels {
+                    channel.withdraw(&mut self.queues);
                 }
             }
             Command::Flush => {

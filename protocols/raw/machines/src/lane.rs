@@ -17,7 +17,15 @@ pub(crate) struct Lane {
     answered_below: u64,
     /// The usual time of an answer, as TCP smooths its round-trip.
     answer_ns: u64,
-    late: VecDeque<(u64, u64)>,
+    late: VecDeque<Late>,
+}
+
+/// An operation that was given up, and may still be answered.
+#[derive(Debug)]
+struct Late {
+    sequence: u64,
+    tag: u64,
+    sent: Instant,
 }
 
 #[derive(Debug)]
@@ -49,9 +57,20 @@ impl Lane {
         self.slots.is_empty()
     }
 
-    /// Returns when the oldest operation in flight was sent.
-    pub(crate) fn oldest(&self) -> Option<Instant> {
-        self.slots.front().map(|slot| slot.sent)
+    /// Returns the number of operations in flight, with those between them that have ended.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Returns when the oldest operation in flight is given up, if nothing is answered until then.
+    pub(crate) fn given_up_at(&self, timeout: Duration) -> Option<Instant> {
+        Some(self.slots.front()?.sent + self.patience(timeout))
+    }
+
+    /// Returns how long an answer is waited for: longer on a path whose answers take long.
+    fn patience(&self, timeout: Duration) -> Duration {
+        timeout.max(self.overtaken_after())
     }
 
     fn next(&self) -> u64 {
@@ -88,11 +107,11 @@ impl Lane {
     #[inline]
     pub(crate) fn answered(&mut self, now: Instant, sequence: u64) -> Answer {
         if sequence < self.base {
-            return self.came_late(sequence);
+            return self.came_late(now, sequence);
         }
         let Some(slot) = self.slots.get_mut((sequence - self.base) as usize) else { return Answer::Unknown };
         if !slot.open {
-            return self.came_late(sequence);
+            return self.came_late(now, sequence);
         }
         slot.open = false;
         let (tag, sent) = (slot.tag, slot.sent);
@@ -107,12 +126,12 @@ impl Lane {
     pub(crate) fn acknowledged(&mut self, now: Instant, first: u64, count: u64, mut told: impl FnMut(Answer)) {
         let end = first.saturating_add(count).min(self.next());
         let late: alloc::vec::Vec<u64> = if first < self.base && !self.late.is_empty() {
-            self.late.iter().map(|entry| entry.0).filter(|late| (first..end).contains(late)).collect()
+            self.late.iter().map(|late| late.sequence).filter(|late| (first..end).contains(late)).collect()
         } else {
             alloc::vec::Vec::new()
         };
         for sequence in late {
-            told(self.came_late(sequence));
+            told(self.came_late(now, sequence));
         }
         for sequence in first.max(self.base)..end {
             let index = (sequence - self.base) as usize;
@@ -131,10 +150,10 @@ impl Lane {
 
     /// Gives up what has been in flight for longer than `timeout`, or was overtaken some time ago.
     pub(crate) fn expire(&mut self, now: Instant, timeout: Duration, mut lost: impl FnMut(u64)) {
-        let overtaken_after = self.overtaken_after();
+        let (overtaken_after, at_last) = (self.overtaken_after(), self.patience(timeout));
         for (sequence, slot) in (self.base..).zip(self.slots.iter_mut()) {
-            let patience = if sequence < self.answered_below { overtaken_after } else { timeout };
-            if slot.sent + patience.min(timeout) > now {
+            let patience = if sequence < self.answered_below { overtaken_after } else { at_last };
+            if slot.sent + patience > now {
                 break;
             }
             if slot.open {
@@ -142,7 +161,7 @@ impl Lane {
                 if self.late.len() == LATE {
                     self.late.pop_front();
                 }
-                self.late.push_back((sequence, slot.tag));
+                self.late.push_back(Late { sequence, tag: slot.tag, sent: slot.sent });
                 lost(slot.tag);
             }
         }
@@ -165,10 +184,11 @@ impl Lane {
         self.answer_ns = if self.answer_ns == 0 { took_ns } else { self.answer_ns - self.answer_ns / 8 + took_ns / 8 };
     }
 
-    fn came_late(&mut self, sequence: u64) -> Answer {
-        match self.late.iter().rposition(|entry| entry.0 == sequence) {
+    fn came_late(&mut self, now: Instant, sequence: u64) -> Answer {
+        match self.late.iter().rposition(|late| late.sequence == sequence) {
             Some(index) => {
-                let (_, tag) = self.late.remove(index).expect("found just now");
+                let Late { tag, sent, .. } = self.late.remove(index).expect("found just now");
+                self.smooth(now.nanos_since(sent));
                 Answer::Recovered { tag }
             }
             None => Answer::Duplicate,

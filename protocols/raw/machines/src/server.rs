@@ -14,7 +14,7 @@ use core::time::Duration;
 use hodo_machine::{
     Address, Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Proofs, Stamp, Timers, Transport,
 };
-use session::{Reply, Session, room_for_welcome, welcome};
+use session::{Reply, SILENCE, Session, room_for_welcome, welcome};
 
 /// Bytes after which a stream's replies are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -87,6 +87,8 @@ enum Timer {
     Silence(Peer),
     /// The next update is due.
     Update(Peer),
+    /// SENDs wait for an acknowledgement, and no more may come.
+    Acknowledgement(Peer),
 }
 
 impl ServerConfig {
@@ -135,6 +137,7 @@ impl Server {
             self.pending -= session.replies.len();
             self.timers.cancel(Timer::Silence(peer));
             self.timers.cancel(Timer::Update(peer));
+            self.timers.cancel(Timer::Acknowledgement(peer));
         }
     }
 
@@ -157,7 +160,16 @@ impl Server {
             let Some(header) = session.inbound.next(&mut rest, size_max)? else { break };
             self.message(now, peer, header, None)?;
         }
+        self.still_arrives(now, peer);
         Ok(())
+    }
+
+    /// Tells a client by time that a long message is on its way.
+    #[inline]
+    fn still_arrives(&mut self, now: Instant, peer: Peer) {
+        if self.sessions.at(peer).is_some_and(|session| session.still_arrives(now)) {
+            self.queue(peer);
+        }
     }
 
     fn message(&mut self, now: Instant, peer: Peer, header: Header, body: Option<&[u8]>) -> Result<(), Error> {
@@ -174,7 +186,7 @@ impl Server {
         match header.kind {
             Kind::Hello => {
                 wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
-                session.greeted = true;
+                session.greeted(now, &header);
                 let length = room_for_welcome(&header, body) as u32;
                 let sequence = header.sequence;
                 self.reply(peer, Reply { kind: Kind::Welcome, length, sequence, count: 1, arrived: now })?;
@@ -190,10 +202,12 @@ impl Server {
             }
             Kind::Send => {
                 session.sends.note(header.sequence);
-                if header.flags & FLAG_ACKNOWLEDGE != 0 {
+                if header.flags & FLAG_ACKNOWLEDGE != 0 || session.is_due(now) {
                     session.acknowledge = true;
                     session.owed_since.get_or_insert(now);
                     self.queue(peer);
+                } else if session.waits() {
+                    self.timers.arm(Timer::Acknowledgement(peer), now + SILENCE);
                 }
             }
             Kind::Receive => {
@@ -312,8 +326,10 @@ impl Server {
                 return !session.blocked;
             }
             if session.acknowledge {
-                session.acknowledge = false;
-                session.sends.acknowledge(out);
+                session.acknowledge(now, out);
+                if core::mem::take(&mut session.is_waiting) {
+                    self.timers.cancel(Timer::Acknowledgement(peer));
+                }
                 if let Some(arrived) = session.owed_since.take() {
                     session.mark(arrived, peer, out);
                 }
@@ -358,6 +374,18 @@ impl Server {
         }
     }
 
+    /// Acknowledges SENDs after a silence.
+    fn waiting(&mut self, now: Instant, peer: Peer) {
+        let Some(session) = self.sessions.at(peer) else { return };
+        match session.heard + SILENCE {
+            until if until > now => self.timers.arm(Timer::Acknowledgement(peer), until),
+            _ => {
+                session.acknowledge = true;
+                self.queue(peer);
+            }
+        }
+    }
+
     fn misbehaved(&mut self, peer: Peer, error: Error) {
         if self.sessions.get(peer).is_some() {
             self.close(peer);
@@ -381,7 +409,7 @@ impl Machine for Server {
             }
             Input::Landed(peer, count) => {
                 let Some(session) = self.sessions.at(peer) else { return };
-                let Some(header) = session.inbound.landed(count) else { return };
+                let Some(header) = session.inbound.landed(count) else { return self.still_arrives(now, peer) };
                 if let Err(error) = self.message(now, peer, header, None) {
                     self.misbehaved(peer, error);
                 }
@@ -400,6 +428,7 @@ impl Machine for Server {
                     match timer {
                         Timer::Silence(peer) => self.silent(now, peer),
                         Timer::Update(peer) => self.queue(peer),
+                        Timer::Acknowledgement(peer) => self.waiting(now, peer),
                     }
                 }
             }

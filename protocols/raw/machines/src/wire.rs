@@ -3,7 +3,7 @@
 //! | bytes | field | meaning |
 //! |---|---|---|
 //! | 0 | kind | one of [`Kind`] |
-//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts; on WELCOME: greet again with this proof |
+//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts; on WELCOME: greet again with this proof; bit 1 on HELLO: acknowledge by time too |
 //! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow; UPDATE: the number of its subscription |
 //! | 4..8 | length | the operation's size, or the bytes behind the header |
 //! | 8..16 | sequence | the operation's number in its direction, from 0 |
@@ -38,6 +38,9 @@ pub const COUNTERS: usize = 72;
 pub const RANGES_MAX: usize = 32;
 /// Bytes of one range in an ACK: first sequence number (8), count (8).
 pub const RANGE: usize = 16;
+/// Bytes behind the ranges of an ACK over UDP to a client that greeted with [`FLAG_BY_TIME`]: the SENDs received so far, each
+/// counted once.
+pub const RECEIVED: usize = 8;
 /// SEND: acknowledge at once.
 pub const FLAG_ACKNOWLEDGE: u8 = 1;
 /// REPORT: stamp the stages of what is answered from here on, and tell of them behind the counters.
@@ -45,6 +48,8 @@ pub const FLAG_STAGES: u8 = 1;
 
 /// HELLO: tell your facts behind the greeting.
 pub const FLAG_FACTS: u8 = 1;
+/// HELLO: acknowledge by time too, and not only what asks for it. Servers of before know no such bit.
+pub const FLAG_BY_TIME: u8 = 2;
 /// WELCOME: greet again with this proof; the server keeps nothing of the client until then.
 pub const FLAG_PROVE: u8 = 1;
 

@@ -2,10 +2,21 @@ use crate::session::Inbound;
 use crate::stages::{Answered, FarStages};
 use crate::subscription::Updates;
 use crate::tracker::{Arrival, Tracker};
-use crate::wire::{self, COUNTERS, Counters, FLAG_FACTS, GREETING, GREETING_MAX, Header, Kind, PROOF, RANGE};
+use crate::wire::{
+    self, COUNTERS, Counters, FLAG_BY_TIME, FLAG_FACTS, GREETING, GREETING_MAX, Header, Kind, PROOF, RANGE, RECEIVED,
+};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::time::Duration;
 use hodo_machine::{Instant, Outbox, Peer, Transport};
+
+/// A SEND is acknowledged that arrives this long after the last acknowledgement. On a fast line the client asks more often.
+const WITHIN: Duration = Duration::from_millis(2);
+/// SENDs that were not acknowledged are, after a silence of this length. A driver that waits for less than 40 ms needs more system
+/// calls, and the end of almost every burst asks for its acknowledgement.
+pub(super) const SILENCE: Duration = Duration::from_millis(50);
+/// While a message arrives that takes long, there is an acknowledgement this often, which tells the client that it arrives.
+const STILL_ARRIVES: Duration = Duration::from_secs(1);
 
 /// One peer of a server: what came from it, and what it is owed.
 #[derive(Debug)]
@@ -17,6 +28,12 @@ pub(super) struct Session {
     pub(super) blocked: bool,
     pub(super) queued: bool,
     pub(super) acknowledge: bool,
+    /// Whether the client has asked for acknowledgements by time too.
+    by_time: bool,
+    /// The time of the last acknowledgement; before the first, of the greeting.
+    acknowledged_at: Instant,
+    /// Whether SENDs have arrived that wait for the next acknowledgement, at the latest after a silence.
+    pub(super) is_waiting: bool,
     /// When the first SEND arrived that the acknowledgement is owed to; one that only a REPORT asks for is no operation's.
     pub(super) owed_since: Option<Instant>,
     pub(super) heard: Instant,
@@ -65,6 +82,9 @@ impl Session {
             blocked: false,
             queued: false,
             acknowledge: false,
+            by_time: false,
+            acknowledged_at: now,
+            is_waiting: false,
             owed_since: None,
             heard: now,
             replies: VecDeque::new(),
@@ -76,6 +96,39 @@ impl Session {
             stages: None,
             updates: Updates::default(),
         }
+    }
+
+    /// Takes in a greeting.
+    pub(super) fn greeted(&mut self, now: Instant, hello: &Header) {
+        self.greeted = true;
+        self.by_time = hello.flags & FLAG_BY_TIME != 0;
+        self.acknowledged_at = now;
+    }
+
+    /// Returns whether a SEND that arrives now is acknowledged although it does not ask for that.
+    #[inline]
+    pub(super) fn is_due(&self, now: Instant) -> bool {
+        self.by_time && self.acknowledged_at + WITHIN <= now
+    }
+
+    /// Notes that a SEND is not acknowledged yet. Returns whether it is the first of those, so that a silence is to be looked for.
+    #[inline]
+    pub(super) fn waits(&mut self) -> bool {
+        self.by_time && !core::mem::replace(&mut self.is_waiting, true)
+    }
+
+    /// Has a message that takes long to arrive acknowledged, as far as it has. Returns whether there is an acknowledgement.
+    #[inline]
+    pub(super) fn still_arrives(&mut self, now: Instant) -> bool {
+        let is_due = self.by_time && self.acknowledged_at + STILL_ARRIVES <= now && self.inbound.payload_left() > 0;
+        self.acknowledge |= is_due;
+        is_due
+    }
+
+    /// Writes an acknowledgement of all SENDs that have arrived.
+    pub(super) fn acknowledge(&mut self, now: Instant, out: &mut Outbox) {
+        (self.acknowledge, self.acknowledged_at) = (false, now);
+        self.sends.acknowledge(self.by_time, out);
     }
 
     /// Switches the stamps of its answers on or off.
@@ -135,18 +188,22 @@ impl Arrivals {
         }
     }
 
-    pub(super) fn acknowledge(&self, out: &mut Outbox) {
+    /// Writes an acknowledgement; over UDP with the count of all that have arrived, if the client knows that.
+    fn acknowledge(&self, with_received: bool, out: &mut Outbox) {
         match self {
             Arrivals::Stream(count) => out.copy(&Header::new(Kind::Ack, 0, *count).encode()),
             Arrivals::Datagrams(tracker) => {
                 let ranges = tracker.recent();
-                let mut header = Header::new(Kind::Ack, (ranges.len() * RANGE) as u32, tracker.next);
+                let received = &tracker.received.to_le_bytes()[..if with_received { RECEIVED } else { 0 }];
+                let length = ranges.len() * RANGE + received.len();
+                let mut header = Header::new(Kind::Ack, length as u32, tracker.next);
                 header.count = ranges.len() as u16;
                 out.copy(&header.encode());
                 for (first, count) in ranges {
                     out.copy(&first.to_le_bytes());
                     out.copy(&count.to_le_bytes());
                 }
+                out.copy(received);
             }
         }
     }
