@@ -7,7 +7,7 @@ import command
 import contract
 import pytest
 
-SAMPLE = json.loads((command.ROOT / "fuzz/corpus/result_json/one-measurement-of-version-2").read_text(encoding="utf-8"))
+SAMPLE = json.loads((command.ROOT / "tests/report/sample.json").read_text(encoding="utf-8"))
 
 
 def test_a_document_that_holds_the_contract_passes():

@@ -1,7 +1,9 @@
 //! The list of protocols, each a cargo feature.
 
 use hodo_tester::Catalog;
-pub use hodo_tester::{Error, Opened, Protocol, ServeSettings, Server, Settings, Uri, limit, open, plain_loop, serve};
+pub use hodo_tester::{
+    Error, Line, Opened, Protocol, ServeSettings, Server, Settings, Uri, limit, open, plain_loop, serve,
+};
 
 #[cfg(feature = "ipbus")]
 pub use hodo_ipbus_host as ipbus;

@@ -1,7 +1,7 @@
 //! Tests of the tester itself on the simulated network: known truth in, the same figures out.
 mod plans;
 
-use hodo_catalog::{Settings, limit};
+use hodo_catalog::{Line, Settings, limit};
 use hodo_measure::{
     Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Side, Size, Stage, State, Test, Until, Unwatched, run,
 };
@@ -26,7 +26,7 @@ fn measure(link: &str, plan: &Plan) -> Measurement {
     assert_eq!(run.error, None, "{link} {plan:?}");
     let mut found = run.into_measurement(uri.scheme, link, plan);
     let wire = uri.protocol.on_the_wire(&uri, plan).expect("a plan of this protocol");
-    found.limit = limit(&wire, &opened, None, None, None, &found);
+    found.limit = limit(&wire, &opened, Line { rate: None, mtu: 1500 }, None, None, &found);
     found
 }
 

@@ -1,7 +1,7 @@
 //! Tests of the bound that limits a measurement over a line.
 mod plans;
 
-use hodo_catalog::{Opened, limit, protocols};
+use hodo_catalog::{Line, Opened, limit, protocols};
 use hodo_measure::{Binding, Limit, LimitKind, Measurement, Mode, Plan, Test, Unwatched, run};
 use plans::served::{Served, serve_settings};
 use plans::{opened, plan};
@@ -24,7 +24,7 @@ impl Case {
     }
 
     fn limit(&self, line_rate: f64) -> Limit {
-        let (uri, line) = (&self.served.uri, Some((line_rate, 1500)));
+        let (uri, line) = (&self.served.uri, Line { rate: Some(line_rate), mtu: 1500 });
         let wire = uri.protocol.on_the_wire(uri, &self.plan).expect("a plan of this protocol");
         limit(&wire, &self.opened, line, None, None, &self.found).expect("a line has a limit")
     }

@@ -29,7 +29,7 @@ fn several_documents_are_read_as_one() {
     assert_eq!(merged["measurements"].as_array().map(Vec::len), Some(6));
 }
 
-/// Converts data of version 1 to a document of version 2.
+/// Converts data of version 1 to a document of version 3.
 #[test]
 fn json_comes_back_as_it_went() {
     let folder = Folder::new("json");
@@ -46,10 +46,12 @@ fn json_comes_back_as_it_went() {
     assert_eq!((&old["environment"], &old["tool"]), (&new["environment"], &new["tool"]));
     let measurements = |document: &Value| document["measurements"].as_array().cloned().unwrap();
     for (old, new) in measurements(&old).iter().zip(&measurements(&new)) {
-        for field in ["protocol", "test", "rate", "latency_ns", "cpu", "share_of_limit", "verdict", "intervals"] {
+        for field in ["protocol", "test", "rate", "latency_ns", "verdict", "intervals"] {
             assert_eq!(old[field], new[field], "{field}");
         }
-        assert_eq!((&old["limit"]["kind"], &new["limit"]["kind"]), (&"floor".into(), &"baseline".into()));
+        assert_eq!(old["cpu"]["local"]["percent"], new["cpu"]["local"]["percent"]);
+        assert_eq!((&old["limit"]["kind"], &new["limit"]["kind"]), (&"floor".into(), &"plain_loop".into()));
+        assert_eq!((&new["share_of_limit"], &new["times_plain_loop"]), (&Value::Null, &old["share_of_limit"]));
     }
 }
 
@@ -64,7 +66,7 @@ fn every_form_is_written() {
     done(&run(&["report", &input, "--plot", &png]));
     let text = |file: &str| fs::read_to_string(file).expect(file);
     let lines: Vec<Vec<usize>> = vec![text(&tsv).lines().map(|line| line.split('\t').count()).collect()];
-    assert_eq!(lines, [[55; 4]]);
+    assert_eq!(lines, [[59; 4]]);
     assert!(text(&html).starts_with("<!"));
     assert!(text(&svg).contains("<svg"));
     assert!(text(&md).starts_with("| link |"));

@@ -3,11 +3,16 @@
 //! | bytes | field | since Linux |
 //! |---|---|---|
 //! | 7 | bit 0: the last rate was limited by the application | 4.9 |
+//! | 68..72 | smoothed round-trip in microseconds | 2.4 |
+//! | 80..84 | congestion window in segments | 2.4 |
 //! | 100..104 | segments sent again | 2.4 |
 //! | 148..152 | shortest round-trip in microseconds; all ones: not known | 4.6 |
+//! | 156..160 | segments with data sent | 4.6 |
 //! | 168..176 | microseconds with data on its way | 4.10 |
 //! | 176..184 | of those, held back by the peer's receive window | 4.10 |
 //! | 184..192 | of those, held back by a full send buffer | 4.10 |
+//! | 224..228 | packets received out of order | 5.4 |
+//! | 240..242 | retransmission timeouts | 6.7 |
 
 use crate::sys;
 use std::os::fd::BorrowedFd;
@@ -31,6 +36,18 @@ pub struct TcpCounters {
     pub application_limited: u32,
     /// The shortest round-trip of any connection.
     pub min_rtt: Option<Duration>,
+    /// The longest smoothed round-trip of any open connection, as it is now.
+    pub rtt: Option<Duration>,
+    /// The congestion windows in segments, summed over open connections.
+    pub congestion_window: u64,
+    /// The sizes of the send buffers in bytes, as the kernel has them now, summed over open connections.
+    pub send_buffer: u64,
+    /// The number of segments with data sent, those sent again included.
+    pub segments: u64,
+    /// The number of packets received out of order: others were lost on their way here, or overtaken.
+    pub out_of_order: u64,
+    /// The number of retransmission timeouts.
+    pub timeouts: u64,
 }
 
 impl TcpCounters {
@@ -38,12 +55,13 @@ impl TcpCounters {
     pub(crate) fn of(fd: BorrowedFd<'_>) -> Option<TcpCounters> {
         let mut bytes = [0; 256];
         let length = sys::tcp_info(fd, &mut bytes).ok()?;
-        Some(parse(&bytes[..length.min(256)]))
+        let send_buffer = sys::option(fd, libc::SOL_SOCKET, libc::SO_SNDBUF).unwrap_or(0) as u64;
+        Some(TcpCounters { send_buffer, ..parse(&bytes[..length.min(256)]) })
     }
 
     /// Returns what stays of these connections after they are closed: the sums, and the shortest round-trip.
     pub(crate) fn of_closed(self) -> TcpCounters {
-        TcpCounters { connections: 0, application_limited: 0, ..self }
+        TcpCounters { connections: 0, application_limited: 0, rtt: None, congestion_window: 0, send_buffer: 0, ..self }
     }
 
     /// Returns the counters of these connections and of others together: sums, and the shorter round-trip.
@@ -57,6 +75,12 @@ impl TcpCounters {
             send_buffer_limited: self.send_buffer_limited + other.send_buffer_limited,
             application_limited: self.application_limited + other.application_limited,
             min_rtt: self.min_rtt.into_iter().chain(other.min_rtt).min(),
+            rtt: self.rtt.max(other.rtt),
+            congestion_window: self.congestion_window + other.congestion_window,
+            send_buffer: self.send_buffer + other.send_buffer,
+            segments: self.segments + other.segments,
+            out_of_order: self.out_of_order + other.out_of_order,
+            timeouts: self.timeouts + other.timeouts,
         }
     }
 }
@@ -69,7 +93,8 @@ fn parse(bytes: &[u8]) -> TcpCounters {
         let field = bytes.get(at..at + 8).map_or(0, |field| u64::from_ne_bytes(field.try_into().expect("eight bytes")));
         Duration::from_micros(field)
     };
-    let min_rtt = u32_at(148);
+    let (min_rtt, rtt) = (u32_at(148), u32_at(68));
+    let timeouts = bytes.get(240..242).map_or(0, |field| u16::from_ne_bytes([field[0], field[1]]));
     TcpCounters {
         connections: 1,
         retransmitted: u32_at(100).into(),
@@ -78,6 +103,12 @@ fn parse(bytes: &[u8]) -> TcpCounters {
         send_buffer_limited: micros_at(184),
         application_limited: u32::from(bytes.get(7).copied().unwrap_or(0) & 1),
         min_rtt: (min_rtt != 0 && min_rtt != u32::MAX).then(|| Duration::from_micros(min_rtt.into())),
+        rtt: (rtt != 0).then(|| Duration::from_micros(rtt.into())),
+        congestion_window: u32_at(80).into(),
+        send_buffer: 0,
+        segments: u32_at(156).into(),
+        out_of_order: u32_at(224).into(),
+        timeouts: timeouts.into(),
     }
 }
 

@@ -185,6 +185,7 @@ impl Plan {
             stages: Vec::new(),
             clock_difference: None,
             verdict,
+            observed: None,
             stalls: Vec::new(),
             intervals: Vec::new(),
             far_intervals: None,

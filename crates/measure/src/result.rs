@@ -184,6 +184,9 @@ pub struct Measurement {
     pub clock_difference: Option<ClockDifference>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
+    /// The observations of this host in the counted time; absent of a simulated link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed: Option<Observed>,
     /// Silences that the test cannot explain, in the order of time; of very many the longest.
     #[serde(default)]
     pub stalls: Vec<Stall>,
@@ -301,6 +304,27 @@ pub struct TcpTimes {
     pub application_limited: u32,
     /// The shortest round-trip that any connection has seen, kernel to kernel.
     pub min_rtt_ns: Option<u64>,
+    /// The longest smoothed round-trip of any connection at the end of the counted time.
+    #[serde(default)]
+    pub rtt_ns: Option<u64>,
+    /// The congestion windows in segments at the end of the counted time, summed over connections.
+    #[serde(default)]
+    pub congestion_window: u64,
+    /// The send buffers at the end of the counted time, as the kernel has them, summed over connections.
+    #[serde(default)]
+    pub send_buffer_bytes: u64,
+    /// Segments with data sent, those sent again included.
+    #[serde(default)]
+    pub segments: u64,
+    /// Segments sent again.
+    #[serde(default)]
+    pub retransmitted: u64,
+    /// Packets received out of order: others were lost on their way here, or overtaken.
+    #[serde(default)]
+    pub out_of_order: u64,
+    /// Retransmission timeouts.
+    #[serde(default)]
+    pub timeouts: u64,
 }
 
 impl TcpTimes {
@@ -311,6 +335,10 @@ impl TcpTimes {
             busy_s: (self.busy_s - earlier.busy_s).max(0.0),
             receive_window_limited_s: (self.receive_window_limited_s - earlier.receive_window_limited_s).max(0.0),
             send_buffer_limited_s: (self.send_buffer_limited_s - earlier.send_buffer_limited_s).max(0.0),
+            segments: self.segments.saturating_sub(earlier.segments),
+            retransmitted: self.retransmitted.saturating_sub(earlier.retransmitted),
+            out_of_order: self.out_of_order.saturating_sub(earlier.out_of_order),
+            timeouts: self.timeouts.saturating_sub(earlier.timeouts),
             ..self
         }
     }
@@ -318,8 +346,16 @@ impl TcpTimes {
     /// Returns the report on a time and on one before it, of the same connections.
     #[must_use]
     pub fn following(self, earlier: TcpTimes) -> TcpTimes {
-        let TcpTimes { connections, application_limited, min_rtt_ns, .. } = self;
-        TcpTimes { connections, application_limited, min_rtt_ns, ..self.and(earlier) }
+        let (sum, now) = (self.and(earlier), self);
+        TcpTimes {
+            connections: now.connections,
+            application_limited: now.application_limited,
+            min_rtt_ns: now.min_rtt_ns,
+            rtt_ns: now.rtt_ns,
+            congestion_window: now.congestion_window,
+            send_buffer_bytes: now.send_buffer_bytes,
+            ..sum
+        }
     }
 
     /// Returns the sum over these connections and others.
@@ -332,6 +368,13 @@ impl TcpTimes {
             send_buffer_limited_s: self.send_buffer_limited_s + other.send_buffer_limited_s,
             application_limited: self.application_limited + other.application_limited,
             min_rtt_ns: self.min_rtt_ns.into_iter().chain(other.min_rtt_ns).min(),
+            rtt_ns: self.rtt_ns.max(other.rtt_ns),
+            congestion_window: self.congestion_window + other.congestion_window,
+            send_buffer_bytes: self.send_buffer_bytes + other.send_buffer_bytes,
+            segments: self.segments + other.segments,
+            retransmitted: self.retransmitted + other.retransmitted,
+            out_of_order: self.out_of_order + other.out_of_order,
+            timeouts: self.timeouts + other.timeouts,
         }
     }
 }

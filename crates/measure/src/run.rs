@@ -18,8 +18,8 @@ mod updates;
 use crate::statistics::estimate;
 use crate::{
     ClockDifference, Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode,
-    NodeShare, Plan, Rate, Repeats, Stage, Stall, State, TcpTimes, Test, Until, Usage, Verdict, missed, stalled,
-    verdict,
+    NodeShare, Observed, Plan, Rate, Repeats, Stage, Stall, State, TcpTimes, Test, Until, Usage, Verdict, missed,
+    stalled, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -151,6 +151,8 @@ pub struct Run {
     pub nodes: Vec<NodeShare>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
+    /// The observations of this host in the counted time; of several threads the longest wait for a processor.
+    pub observed: Option<Observed>,
     /// Silences that the test cannot explain.
     pub stalls: Vec<Stall>,
     /// The counted time in at most 200 pieces.
@@ -272,6 +274,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     let clock_difference = if plan.test == Test::Updates { clock_difference(&found) } else { None };
     let cpu = accounts::cpu(first, all.elapsed_s, all.operations);
     let (host_s, shortfall_s) = (first.host_s(), first.shortfall_s());
+    let observed = observed(&found);
     let stalls = stalls(found, latency.as_ref().map_or(0, |latency| latency.p50));
     Run {
         operations: all.operations,
@@ -289,10 +292,22 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
         loss,
         verdict: lateness(plan, &rate, &stalls, all.elapsed_s, &intervals, judged).with(&nodes),
         nodes,
+        observed,
         stalls,
         intervals,
         error,
     }
+}
+
+/// Returns the observations of this host, with the longest wait of any thread.
+fn observed(found: &[Found]) -> Option<Observed> {
+    let mut all = found.iter().filter_map(|link| link.accounts.observed());
+    let first = all.next()?;
+    Some(all.fold(first, |sum, link| Observed {
+        waited_for_processor_s:
+            sum.waited_for_processor_s.into_iter().chain(link.waited_for_processor_s).reduce(f64::max),
+        ..sum
+    }))
 }
 
 /// Returns the stalls of all links, whose operations take `time_ns` on the median.
@@ -387,6 +402,7 @@ impl Run {
             loss: self.loss,
             stages: self.stages,
             clock_difference: self.clock_difference,
+            observed: self.observed,
             stalls: self.stalls,
             intervals: self.intervals,
             fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),

@@ -5,7 +5,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hodo_measure::{
     Binding, Clock, Cpu, Document, Environment, Estimate, FarEndFacts, Interval, Latency, Limit, LimitKind, Loss,
-    Measurement, Mode, Plan, ProcessCpu, Rate, SCHEMA, Side, SimulationCost, Stage, State, Test, Tool, Verdict,
+    Measurement, Mode, PlainLoop, Plan, ProcessCpu, Rate, SCHEMA, Side, SimulationCost, Stage, State, Test, Tool,
+    Verdict,
 };
 
 /// Rates, latencies, channels, random sizes and a schedule, over two protocols, with losses and doubtful verdicts.
@@ -192,6 +193,15 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
             saw: Some(format!("{:.0} % of the plain loop; the busiest processor 98 % busy", share * 100.0)),
         }),
         times_plain_loop: Some(share),
+        plain_loop: Some(PlainLoop {
+            operations_per_s: (rate / share).round(),
+            payload_bits_per_s: (bits / share).round(),
+            latency_ns: None,
+            cost_ns: Some(1e9 / rate),
+            looks: 5,
+            spread: 0.04,
+            shape: format!("32 in flight of {size} B"),
+        }),
         intervals: intervals(2.0, |t| bits * (1.0 + 0.02 * (t * 23.0).sin()), size),
         ..Plan::one(mode, size as u32).unmeasured(protocol, "tcp://127.0.0.1:4242", verdict)
     }
@@ -210,6 +220,7 @@ fn cpu(local: f64, remote: f64, rate: f64) -> Cpu {
         voluntary_switches: 12,
         involuntary_switches: 40,
         max_rss_bytes: 6 << 20,
+        ..ProcessCpu::default()
     };
     Cpu {
         machine_percent: Some(97.4),

@@ -35,6 +35,7 @@ pub use demonstration::demonstration;
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON};
 pub use limit::{limit, plain_loop};
+pub use line::Line;
 pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};
 pub use output_file::OutputFile;
 pub use outputs::{ONE_FOR_STDOUT, OutputPaths, Outputs};

@@ -4,12 +4,10 @@
 
 use crate::open::socket_settings;
 use crate::simulated::streams_assume;
-use crate::{Error, Opened, Settings};
+use crate::{Error, Line, Opened, Settings};
 use hodo_io::TcpCounters;
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
-use hodo_measure::limits::{
-    Carrier, Conditions, Ip, Line, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way,
-};
+use hodo_measure::limits::{Carrier, Conditions, Ip, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way};
 use hodo_measure::{Limit, Measurement, PlainLoop, Plan, TcpTimes, Test, limits};
 use std::net::SocketAddr;
 
@@ -135,21 +133,32 @@ fn pairs(settings: &Settings, far_cpus: &[usize]) -> Vec<(Option<usize>, Option<
     (0..threads).map(|index| (settings.cpus.get(index).copied(), far(index))).collect()
 }
 
-/// Returns the limit of a measurement: its least bound, of which that of the line is one where its rate is known (`line` is its rate in bits
-/// per second and its MTU), and the plain loop where there is none.
+/// The rates of Ethernet in bits per second, of IEEE 802.3.
+const ETHERNET: [f64; 10] = [10e6, 100e6, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9];
+
+/// Returns the limit of a measurement: its least bound, of which that of the line is one where its rate is known, and the plain loop where
+/// there is none.
 #[must_use]
 pub fn limit(
     wire: &OnTheWire,
     opened: &Opened,
-    line: Option<(f64, u32)>,
+    line: Line,
     plain_loop: Option<&PlainLoop>,
     round_trip: Option<RoundTrip>,
     found: &Measurement,
 ) -> Option<Limit> {
     let model = opened.model.map(|model| modelled(wire, model, opened.far_ends));
-    let line = line.filter(|_| wire.carrier != Carrier::Unix);
+    let is_away = opened.model.is_none() && !opened.is_here();
+    let has_line = wire.carrier != Carrier::Unix && opened.model.is_none();
+    let path = |rate: f64| path(wire.carrier == Carrier::Udp, opened.remote, rate, line.mtu);
     let conditions = Conditions {
-        line: line.and_then(|(rate, mtu)| path(wire.carrier == Carrier::Udp, opened.remote, rate, mtu)),
+        line: line.rate.filter(|_| has_line).and_then(path),
+        lines: if line.rate.is_none() && has_line && is_away {
+            ETHERNET.into_iter().filter_map(path).collect()
+        } else {
+            Vec::new()
+        },
+        is_away,
         model: model.as_ref(),
         round_trip,
     };
@@ -163,7 +172,7 @@ pub fn limit(
 fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Option<Path> {
     let ip = if remote.is_some_and(|remote| remote.is_ipv6()) { Ip::V6 } else { Ip::V4 };
     let transport = if datagrams { Transport::Udp } else { Transport::Tcp { timestamps: true } };
-    Path::new(Line::new(rate, mtu), ip, transport).ok()
+    Path::new(limits::Line::new(rate, mtu), ip, transport).ok()
 }
 
 /// Returns the simulated network as messages of the mean size find it.
@@ -193,5 +202,12 @@ pub(crate) fn tcp_times(counters: TcpCounters) -> TcpTimes {
         send_buffer_limited_s: counters.send_buffer_limited.as_secs_f64(),
         application_limited: counters.application_limited,
         min_rtt_ns: counters.min_rtt.map(|rtt| rtt.as_nanos() as u64),
+        rtt_ns: counters.rtt.map(|rtt| rtt.as_nanos() as u64),
+        congestion_window: counters.congestion_window,
+        send_buffer_bytes: counters.send_buffer,
+        segments: counters.segments,
+        retransmitted: counters.retransmitted,
+        out_of_order: counters.out_of_order,
+        timeouts: counters.timeouts,
     }
 }

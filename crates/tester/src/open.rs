@@ -63,6 +63,15 @@ pub struct Opened {
     pub far_ends: u32,
 }
 
+impl Opened {
+    /// Returns whether both sides are on this host, where there is no line between them.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        let same = |local: SocketAddr, remote: SocketAddr| local.ip() == remote.ip();
+        self.local.zip(self.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
+    }
+}
+
 /// Opens the link that a URI names. The far end must be there (see [`crate::serve()`]) unless the link is simulated.
 ///
 /// It gives up when `stop` is set, which is noticed within a tenth of a second.

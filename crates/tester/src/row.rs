@@ -5,7 +5,7 @@ use crate::observation::{FarProcess, Observation};
 use crate::placement::Placement;
 use crate::round_trip::alone;
 use crate::running::Running;
-use crate::{Benchmark, Observer, Opened, Settings};
+use crate::{Benchmark, Line, Observer, Opened, Settings};
 use hodo_io::Programs;
 use hodo_measure::limits::{self, OnTheWire, RoundTrip};
 use hodo_measure::{LinkError, Measurement, PlainLoop, Plan, Repeats, Run, SimulationCost, Test};
@@ -55,7 +55,7 @@ impl<'a> Row<'a> {
             settings,
             wire,
             is_real: !benchmark.link.simulated,
-            is_here: is_here(opened),
+            is_here: opened.is_here(),
             looks: Mutex::default(),
             alone_ns: Vec::new(),
         }
@@ -65,7 +65,7 @@ impl<'a> Row<'a> {
     pub(crate) fn measure(
         mut self,
         opened: &mut Opened,
-        line: Option<(f64, u32)>,
+        line: Line,
         interface: Option<String>,
         mut far_end: Option<&mut Running>,
     ) -> (Measurement, Option<LinkError>) {
@@ -142,13 +142,14 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the row with its limit, and with what its verdict says of it.
-    fn judged(self, run: Run, opened: &Opened, line: Option<(f64, u32)>) -> Measurement {
+    fn judged(self, run: Run, opened: &Opened, line: Line) -> Measurement {
         let host_s = run.host_s;
         let link = &self.benchmark.link;
         let mut found = run.into_measurement(link.scheme, &link.to_string(), self.plan);
         if !self.is_real {
             // The CPU time of computing the simulation says nothing of the link, and differs from run to run.
             let cpu = std::mem::take(&mut found.cpu);
+            found.observed = None;
             found.simulation = host_s.and_then(|host_s| SimulationCost::of(&cpu, found.elapsed_s, host_s));
         }
         if self.is_here && found.cpu.remote.is_none() {
@@ -191,10 +192,4 @@ fn busy_processors(placement: &Placement) -> Vec<usize> {
         return Vec::new();
     }
     placement.here.iter().chain(&placement.far).copied().collect()
-}
-
-/// Returns whether both sides are on this host, where there is no line between them.
-fn is_here(opened: &Opened) -> bool {
-    let same = |local: std::net::SocketAddr, remote: std::net::SocketAddr| local.ip() == remote.ip();
-    opened.local.zip(opened.remote).is_none_or(|(local, remote)| remote.ip().is_loopback() || same(local, remote))
 }

@@ -1,102 +1,63 @@
 //! The word for what binds a row: the bound that it reached, or what was observed beside it.
 //!
-//! A bound binds only where the row reached 90 % of it. Where it did not, and no processor and no far end was observed to hold it back, the
-//! row says `unknown` and what was observed.
+//! A bound binds where the row reached 90 % of it. Where it did not, the first of these that was observed does: an end that stood still, a
+//! quota, others on the processors, the processors, losses, a buffer, the far end's reading, the window where nearly all of it was in use. Else
+//! the row says `unknown`. Each has a threshold that it passes only where it explains the rate, because a wrong word costs more than none.
+
+mod observations;
 
 use super::row::share;
-use super::{Carrier, OnTheWire};
-use crate::units::text::formula_time;
-use crate::{Binding, Limit, LimitKind, Measurement};
+use super::{OnTheWire, Path};
+use crate::{Binding, Limit, LimitKind, Measurement, Test};
+use observations::Observations;
 
-/// A bound binds where at least this share of it was reached.
+/// A bound binds where at least this share of it was reached ...
 pub const REACHED: f64 = 0.9;
-/// A processor is nearly full from here on.
-const FULL_PERCENT: f64 = 90.0;
-/// The far end's window binds where it held data back for this share of the time.
-const HELD_BACK: f64 = 0.5;
-/// Ticks of the processors' counters are 10 ms: over less time than this their load is not known.
-const COUNTED_MIN_S: f64 = 0.2;
+/// ... and a window where this share was and nothing else was observed: all of it is in flight all the time.
+const NEARLY_REACHED: f64 = 0.75;
+/// Without any bound, a rate this near to that of a line of Ethernet looks like one.
+const LOOKS_LIKE: std::ops::RangeInclusive<f64> = 0.97..=1.01;
 
-/// Returns a limit with what binds, by what the row reached and by what was observed beside it.
-pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire) -> Limit {
+/// Returns a limit with what binds, by what the row reached and by what was observed beside it. `lines` are those of Ethernet that could be
+/// there, if the row's own is not known.
+pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, lines: &[Path]) -> Limit {
     let reached = share(found, &limit).unwrap_or(0.0);
+    let observations = Observations::of(found, wire);
     let least = limit.binds;
     let mut saw = vec![match limit.kind {
         LimitKind::PlainLoop => format!("{reached:.2} of the plain loop"),
         _ => format!("{:.0} % of the bound of `{}`", reached * 100.0, least.word()),
     }];
-    let processors = Processors::of(found);
-    saw.extend(processors.text());
-    saw.extend(tcp_text(found));
-    limit.binds = match limit.kind {
-        LimitKind::Model | LimitKind::Line if reached >= REACHED => least,
-        LimitKind::Model => Binding::Unknown,
-        _ if held_back(found, wire) => Binding::FarEnd,
-        _ if processors.is_full() => Binding::Cpu,
-        _ => Binding::Unknown,
+    let is_bound = limit.kind != LimitKind::PlainLoop;
+    let observed = if is_bound && reached >= REACHED { None } else { observations.word() };
+    let is_nearly = is_bound && least == Binding::Window && reached >= NEARLY_REACHED;
+    let like = looks_like(found, wire, lines);
+    limit.binds = match observed {
+        _ if is_bound && reached >= REACHED => least,
+        Some((binds, why)) => {
+            saw.push(why);
+            binds
+        }
+        None if found.test == Test::Latency => Binding::RoundTrip,
+        None if is_nearly => Binding::Window,
+        None if like.is_some() => Binding::Line,
+        None => Binding::Unknown,
     };
+    saw.extend(like);
+    saw.extend(observations.texts());
     limit.saw = Some(saw.join("; "));
     limit
 }
 
-/// Returns whether the far end's receive window held this side's data back for most of the time.
-fn held_back(found: &Measurement, wire: &OnTheWire) -> bool {
-    let Some(tcp) = &found.tcp else { return false };
-    let in_all = found.elapsed_s * f64::from(tcp.connections.max(1));
-    wire.carrier == Carrier::Tcp && in_all > 0.0 && tcp.receive_window_limited_s > HELD_BACK * in_all
-}
-
-fn tcp_text(found: &Measurement) -> Option<String> {
-    let tcp = found.tcp.as_ref()?;
-    let in_all = found.elapsed_s * f64::from(tcp.connections.max(1));
-    let percent = |seconds: f64| if in_all > 0.0 { (100.0 * seconds / in_all).min(100.0) } else { 0.0 };
-    let least = tcp.min_rtt_ns.map(|ns| format!(", least round-trip {}", formula_time(ns as f64))).unwrap_or_default();
-    Some(format!(
-        "TCP here: data on its way {:.0} % of the time, held by the far end's window {:.0} %, by this side's buffer \
-         {:.0} %{least}",
-        percent(tcp.busy_s),
-        percent(tcp.receive_window_limited_s),
-        percent(tcp.send_buffer_limited_s),
-    ))
-}
-
-/// How busy the processors were, where that says anything: a side that polls is always busy.
-struct Processors {
-    busiest_percent: Option<f64>,
-    /// The time of both ends' processes, where it is known: the rest is the work of others.
-    own_percent: Option<f64>,
-    polling: bool,
-}
-
-impl Processors {
-    fn of(found: &Measurement) -> Processors {
-        let known = found.elapsed_s >= COUNTED_MIN_S;
-        let own = [found.cpu.local, found.cpu.remote].into_iter().flatten().map(|process| process.percent);
-        Processors {
-            busiest_percent: found.cpu.busiest_percent.filter(|_| known),
-            own_percent: own.reduce(|one, other| one + other),
-            polling: found.wait != "block",
-        }
-    }
-
-    fn is_full(&self) -> bool {
-        !self.polling && !self.is_of_others() && self.busiest_percent.is_some_and(|percent| percent >= FULL_PERCENT)
-    }
-
-    /// Returns whether most of what the busiest processor did was for neither end.
-    fn is_of_others(&self) -> bool {
-        self.own_percent.zip(self.busiest_percent).is_some_and(|(own, busiest)| own < busiest / 2.0)
-    }
-
-    fn text(&self) -> Option<String> {
-        let percent = self.busiest_percent?;
-        let but = if self.polling {
-            ", which says nothing where a side polls"
-        } else if self.is_of_others() {
-            ", mostly for others"
-        } else {
-            ""
-        };
-        Some(format!("the busiest processor {percent:.0} % busy{but}"))
-    }
+/// Returns a sentence about the line of Ethernet that the rate of a row looks like.
+fn looks_like(found: &Measurement, wire: &OnTheWire, lines: &[Path]) -> Option<String> {
+    let operations_per_s = found.rate.operations_per_s.median;
+    let fits = |path: &&Path| {
+        let line = super::Bound::line(path, &wire.cost(path, super::Packing::Stream)).operations_per_s;
+        LOOKS_LIKE.contains(&(operations_per_s / line))
+    };
+    let is_rate = matches!(found.test, Test::Rate | Test::Channels | Test::Random);
+    let rate = lines.iter().find(fits).filter(|_| is_rate)?.line().rate_bits_per_s;
+    let (text, option) = (super::format_rate(rate), super::rate::short_rate(rate));
+    Some(format!("looks like {text} Ethernet; say --line-rate {option}"))
 }

@@ -25,6 +25,12 @@ pub fn parse_rate(text: &str) -> Result<f64, LimitError> {
     if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err(unreadable()) }
 }
 
+/// Returns a rate as the options take it: `2.5G`.
+pub(super) fn short_rate(bits_per_s: f64) -> String {
+    let (prefix, factor) = PREFIXES.into_iter().find(|(_, factor)| bits_per_s >= *factor).unwrap_or((' ', 1.0));
+    format!("{}{prefix}", bits_per_s / factor).trim_end().to_owned()
+}
+
 fn without<'a>(text: &'a str, suffix: &str) -> &'a str {
     text.strip_suffix(suffix).unwrap_or(text)
 }

@@ -9,9 +9,11 @@ pub use round_trip::RoundTrip;
 
 use super::binds::judged;
 use super::{Bound, Messages, Model, OnTheWire, Packing, Path, Service, Theory, least};
-use crate::units::text::formula_rate;
+use crate::units::text::{formula_rate, formula_time};
 use crate::{Binding, Limit, LimitKind, Measurement, PlainLoop, Test};
 
+/// On one host a window of which less than this share was used is no bound that says anything: operations wait elsewhere.
+const FAR_OFF: f64 = 0.5;
 /// A share of a bound over this one is a mistake, and not the last digit of a rate.
 const OVER: f64 = 1.05;
 
@@ -20,6 +22,10 @@ const OVER: f64 = 1.05;
 pub struct Conditions<'a> {
     /// The line, where its rate is known and the traffic takes it.
     pub line: Option<Path>,
+    /// The lines that could be there, where a link leaves this host and the rate of its line is not known.
+    pub lines: Vec<Path>,
+    /// Whether the far end is on another host, or behind another interface of this one.
+    pub is_away: bool,
     /// The simulated network, of a simulated link.
     pub model: Option<&'a Model>,
     /// The row's own round-trip, where more than one operation was in flight.
@@ -35,9 +41,14 @@ pub fn limit(
     conditions: &Conditions<'_>,
     plain_loop: Option<&PlainLoop>,
 ) -> Option<Limit> {
-    let bound = bound(found, wire, conditions);
+    let is_far_off = |limit: &Limit| {
+        limit.binds == Binding::Window
+            && plain_loop.is_some()
+            && share(found, limit).is_none_or(|share| share < FAR_OFF)
+    };
+    let bound = bound(found, wire, conditions).filter(|limit| !is_far_off(limit));
     let limit = bound.or_else(|| plain_loop.map(|plain_loop| plain_loop.as_limit(Binding::Unknown)))?;
-    Some(judged(limit, found, wire))
+    Some(judged(limit, found, wire, &conditions.lines))
 }
 
 /// Returns the least bound of a row.
@@ -47,7 +58,7 @@ fn bound(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) -> 
         (Some(theory), ..) => theory.limit(found, wire, conditions),
         (None, Some(model), _) if lone => Some(model.latency_limit(wire)),
         (None, Some(model), _) => least(LimitKind::Model, model.bounds(found, wire), wire.payload_bytes),
-        (None, None, Some(path)) if lone => Some(line_latency(path, wire)),
+        (None, None, path) if lone => lone_latency(found, wire, path.as_ref(), conditions.is_away),
         (None, None, _) => least(LimitKind::Line, bounds(found, wire, conditions), wire.payload_bytes),
     }
 }
@@ -127,6 +138,24 @@ pub(super) fn windows(found: &Measurement, wire: &OnTheWire, round_trip_ns: f64)
     let messages = wire.in_flight_max.map(|most| Bound::packets(most * channels, each, round_trip_ns));
     let window = found.in_flight().map(|in_flight| Bound::window(in_flight, round_trip_ns));
     [window, messages].into_iter().flatten()
+}
+
+/// Returns the limit of a lone operation: the time of its bits on the line, if that is known, and where the far end is away the shortest
+/// round-trip of the row. `None` if neither is known.
+fn lone_latency(found: &Measurement, wire: &OnTheWire, line: Option<&Path>, is_away: bool) -> Option<Limit> {
+    let of_line = line.map(|path| line_latency(path, wire));
+    let transport = found.tcp.as_ref().and_then(|tcp| Some((tcp.min_rtt_ns?, "kernel to kernel, by TCP here")));
+    let fastest = || Some((found.latency_ns.as_ref()?.min, "the fastest of these operations"));
+    let least = transport.or_else(fastest).filter(|(ns, _)| is_away && *ns > 0);
+    let of_line_ns = of_line.as_ref().and_then(|limit| limit.latency_ns).unwrap_or(0.0);
+    match (least, of_line) {
+        (Some((ns, source)), line) if ns as f64 > of_line_ns => {
+            let bits = line.map(|line| format!(", of which bits: {}", line.formula)).unwrap_or_default();
+            let formula = format!("least round-trip {}{bits}", formula_time(ns as f64));
+            Some(Limit::of_latency(LimitKind::Line, ns as f64, wire.payload_bytes, formula, source.into()))
+        }
+        (_, line) => line,
+    }
 }
 
 /// Returns the limit of a lone operation on a line: the busier direction's messages one after the other, and the least

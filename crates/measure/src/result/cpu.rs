@@ -79,6 +79,9 @@ pub struct ProcessCpu {
     pub involuntary_switches: u64,
     /// The largest resident set.
     pub max_rss_bytes: u64,
+    /// Seconds of both that were spent looking for input that was not there; null when unknown.
+    #[serde(default)]
+    pub polling_s: Option<f64>,
 }
 
 impl ProcessCpu {
@@ -86,6 +89,12 @@ impl ProcessCpu {
     #[must_use]
     pub fn cpu_s(&self) -> f64 {
         self.user_s + self.system_s
+    }
+
+    /// Returns the seconds of CPU time without those of polling, as far as these are known.
+    #[must_use]
+    pub fn working_s(&self) -> f64 {
+        (self.cpu_s() - self.polling_s.unwrap_or(0.0)).max(0.0)
     }
 
     /// Returns the CPU of a process that used this in so many seconds.
@@ -98,6 +107,7 @@ impl ProcessCpu {
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             max_rss_bytes: usage.max_rss_bytes,
+            polling_s: None,
         }
     }
 }

@@ -41,7 +41,7 @@ impl Whose {
     }
 }
 
-/// The observations of a host during a stall. Null where it cannot be known.
+/// The observations of a host during a stall, or the counted time. Null where it cannot be known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Observed {
     /// Segments that this side's TCP sent again.
@@ -66,4 +66,26 @@ pub struct Observed {
     pub throttled_s: Option<f64>,
     /// Seconds in which a control group kept the far end's process from running.
     pub far_throttled_s: Option<f64>,
+}
+
+impl Observed {
+    /// Returns the observations in two times together.
+    #[must_use]
+    pub fn and(&self, other: &Observed) -> Observed {
+        let count = |a: Option<u64>, b: Option<u64>| Some(a? + b?);
+        let time = |a: Option<f64>, b: Option<f64>| Some(a? + b?);
+        Observed {
+            retransmitted: count(self.retransmitted, other.retransmitted),
+            timeouts: count(self.timeouts, other.timeouts),
+            queue_drops: count(self.queue_drops, other.queue_drops),
+            card_drops: count(self.card_drops, other.card_drops),
+            softirq_s: time(self.softirq_s, other.softirq_s),
+            steal_s: time(self.steal_s, other.steal_s),
+            others_s: time(self.others_s, other.others_s),
+            waited_for_processor_s: time(self.waited_for_processor_s, other.waited_for_processor_s),
+            far_waited_for_processor_s: time(self.far_waited_for_processor_s, other.far_waited_for_processor_s),
+            throttled_s: time(self.throttled_s, other.throttled_s),
+            far_throttled_s: time(self.far_throttled_s, other.far_throttled_s),
+        }
+    }
 }

@@ -1,4 +1,4 @@
-use crate::{Cpu, FarEnd, Loss, Mode, ProcessCpu, TcpTimes, Usage};
+use crate::{Counters, Cpu, FarEnd, Loss, Mode, Observed, ProcessCpu, TcpTimes, Usage};
 
 /// Counters of both sides, read around the counted time, and what became of the operations started in it.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +36,8 @@ pub(super) struct Reading {
     pub processors: Option<Vec<(f64, f64)>>,
     /// The report of the link's TCP.
     pub tcp: Option<TcpTimes>,
+    /// The counters of this host, and of the link's thread.
+    pub counters: Counters,
 }
 
 impl Accounts {
@@ -55,6 +57,11 @@ impl Accounts {
     /// Returns the usage of a process over the parts of the counted time.
     fn usage(&self, of: impl Fn(&Reading) -> Option<Usage>) -> Option<Usage> {
         self.parts.iter().map(|[from, to]| Some(of(to)?.since(&of(from)?))).reduce(|a, b| Some(a?.and(b?))).flatten()
+    }
+
+    /// Returns the observations of this host in the counted time; `None` if nothing was counted.
+    pub fn observed(&self) -> Option<Observed> {
+        self.parts.iter().map(|[from, to]| to.counters.since(&from.counters)).reduce(|a, b| a.and(&b))
     }
 
     /// Returns the far end's reports at the start and the end of the counted time.

@@ -136,8 +136,7 @@ impl Drive<'_> {
     fn measure(&mut self, share: Share) -> Result<(), LinkError> {
         self.accounts.far[0] = self.ask(true)?;
         if self.shared.plan.warmup.is_zero() {
-            let local = self.read_local();
-            self.count_from_here(local)?;
+            self.count_from_here()?;
         }
         let now = self.link.now();
         if self.updates.is_some() {
@@ -228,15 +227,15 @@ impl Drive<'_> {
         let heard = some && self.done.iter().any(|completion| completion.outcome != Outcome::Lost);
         let warm = some && self.phase == Phase::WarmUp && now >= self.due;
         let begins = some && self.phase == Phase::Warm;
-        let (resume, local) = self.chores(now, warm);
+        let resume = self.chores(now);
         let (in_flight, counted) = (self.slots.in_flight(), self.phase == Phase::Counted);
         if some {
             self.settle(now, resume)?;
         }
-        if let Some(local) = local {
-            self.count_from_here(local)?;
+        if warm {
+            self.count_from_here()?;
         } else if begins {
-            self.begin_to_count(now);
+            self.begin_to_count(Some(now));
         } else if some && counted {
             self.note(now, heard, in_flight);
         } else if heard && self.phase == Phase::Resumed {
@@ -281,9 +280,8 @@ impl Drive<'_> {
         !matches!(self.phase, Phase::Over | Phase::Paused)
     }
 
-    /// Does what takes time while no operation waits to be started. Returns the time at which the next ones start, and the counters of this
-    /// side at the end of the warm-up.
-    fn chores(&mut self, now: Instant, warm: bool) -> (Instant, Option<Reading>) {
+    /// Does what takes time while no operation waits to be started. Returns the time at which the next ones start.
+    fn chores(&mut self, now: Instant) -> Instant {
         let tick = now >= self.tick;
         if tick {
             self.tick = now + TICK;
@@ -293,8 +291,7 @@ impl Drive<'_> {
                 self.counters = (now, self.read_counters());
             }
         }
-        let local = warm.then(|| self.read_local());
-        (if tick || warm { self.link.now() } else { now }, local)
+        if tick { self.link.now() } else { now }
     }
 
     /// Counts the operations that ended at `now`, and starts their successors at `resume`.
@@ -443,17 +440,16 @@ impl Drive<'_> {
     }
 
     /// Ends the warm-up. Operations that ended before are forgotten; those in flight go on.
-    fn count_from_here(&mut self, local: Reading) -> Result<(), LinkError> {
+    fn count_from_here(&mut self) -> Result<(), LinkError> {
         // Before the question, because what is started when its answer is there is new to the far end's counters.
         self.slots.count_from_here();
         let asked = self.link.now();
         let far = self.ask(false)?;
-        self.opened = Some(Reading { far, ..local });
+        self.opened = Some(Reading { far, ..Reading::default() });
         self.accounts.link[0] = self.link.losses();
         self.counters = (self.link.now(), self.read_counters());
-        let now = self.link.now();
-        if now - asked < TICK || self.slots.in_flight() == 0 {
-            self.begin_to_count(now);
+        if self.link.now() - asked < TICK || self.slots.in_flight() == 0 {
+            self.begin_to_count(None);
         } else {
             // The answer stood behind much else: an operation that began long ago ends next, and is no part of the counted time.
             self.phase = Phase::Warm;
@@ -461,7 +457,12 @@ impl Drive<'_> {
         Ok(())
     }
 
-    fn begin_to_count(&mut self, now: Instant) {
+    /// Begins to count, from the completions that came at `since` on, or from now on.
+    fn begin_to_count(&mut self, since: Option<Instant>) {
+        // The far end's answer may have stood behind much else; this side is read only now.
+        let far = self.opened.take().and_then(|opened| opened.far);
+        self.opened = Some(Reading { far, ..self.read_local() });
+        let now = since.unwrap_or_else(|| self.link.now());
         self.recorder.restart(now);
         if let Some(stages) = &mut self.stages {
             stages.restart();

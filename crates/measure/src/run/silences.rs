@@ -54,7 +54,7 @@ pub struct Counters {
 
 impl Counters {
     /// Returns what happened from an earlier reading to this one.
-    fn since(&self, earlier: &Counters) -> Observed {
+    pub(super) fn since(&self, earlier: &Counters) -> Observed {
         let count = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
         let time = |now: Option<f64>, then: Option<f64>| Some((now? - then?).max(0.0));
         Observed {

@@ -2,7 +2,7 @@
 #[path = "../../../../crates/catalog/tests/plans/mod.rs"]
 mod plans;
 
-use hodo_catalog::{Error, Opened, Settings, limit};
+use hodo_catalog::{Error, Line, Opened, Settings, limit};
 use hodo_measure::limits::RoundTrip;
 use hodo_measure::{Binding, Limit, Measurement, Mode, Plan, Test, Until, Unwatched, run};
 use plans::served::{Served, serve_settings};
@@ -25,7 +25,7 @@ fn simulated(query: &str, plan: &Plan) -> (Measurement, Limit) {
     let found = measured(&link, &mut opened, plan);
     let uri = uri(&link);
     let wire = uri.protocol.on_the_wire(&uri, plan).expect("a plan of a farm");
-    let limit = limit(&wire, &opened, None, None, None, &found).expect("a model has a limit");
+    let limit = limit(&wire, &opened, Line { rate: None, mtu: 1500 }, None, None, &found).expect("a model has a limit");
     (found, limit)
 }
 
@@ -37,7 +37,8 @@ fn over_line(query: &str, line: (f64, u32), plan: &Plan, round_trip_ns: Option<f
     let found = measured("farm", &mut opened, plan);
     let wire = link.protocol.on_the_wire(&link, plan).expect("a plan of a farm");
     let round_trip = round_trip_ns.map(|ns| RoundTrip { ns, source: "made up".into() });
-    limit(&wire, &opened, Some(line), None, round_trip, &found).expect("a line has a limit")
+    limit(&wire, &opened, Line { rate: Some(line.0), mtu: line.1 }, None, round_trip, &found)
+        .expect("a line has a limit")
 }
 
 #[track_caller]

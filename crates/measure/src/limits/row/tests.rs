@@ -1,6 +1,9 @@
 use super::*;
 use crate::limits::{Carrier, Ip, Line, ModelledWay, Transport};
-use crate::{Cpu, Latency, Mode, Plan, ProcessCpu, Repeats, Run, Size, State, TcpTimes, Until, Unwatched, Verdict};
+use crate::{
+    Cpu, Latency, Mode, Observed, Plan, ProcessCpu, Repeats, Run, Size, Stall, State, TcpTimes, Until, Unwatched,
+    Verdict, Whose,
+};
 use std::time::Duration;
 
 fn plan(test: Test, window: u32) -> Plan {
@@ -65,43 +68,120 @@ fn binds(found: &Measurement, conditions: &Conditions<'_>) -> (Binding, String) 
 }
 
 #[test]
-fn a_window_binds_where_nine_tenths_of_it_are_reached() {
+fn a_window_binds_where_nine_tenths_of_it_are_reached_or_most_of_it_and_nothing_else_was_observed() {
     let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
     assert_eq!(binds(&row(Test::Rate, 10, 95_000.0), &conditions).0, Binding::Window);
-    let (binding, saw) = binds(&row(Test::Rate, 10, 80_000.0), &conditions);
-    assert_eq!((binding, saw.as_str()), (Binding::Unknown, "80 % of the bound of `window`"));
+    assert_eq!(binds(&row(Test::Rate, 10, 80_000.0), &conditions).0, Binding::Window);
+    let (binding, saw) = binds(&row(Test::Rate, 10, 70_000.0), &conditions);
+    assert_eq!((binding, saw.as_str()), (Binding::Unknown, "70 % of the bound of `window`"));
+    let mut found = row(Test::Rate, 10, 80_000.0);
+    found.tcp = Some(TcpTimes { connections: 1, receive_window_limited_s: 0.8, ..TcpTimes::default() });
+    assert_eq!(binds(&found, &conditions).0, Binding::FarEnd);
+}
+
+/// Returns a row at half of its window, and what its two sides used in percent of a processor, in seconds of a second.
+fn at_half(busiest: f64, local: f64, remote: f64) -> Measurement {
+    let mut found = row(Test::Rate, 10, 50_000.0);
+    let process = |percent: f64| ProcessCpu { percent, user_s: percent / 100.0, ..ProcessCpu::default() };
+    found.cpu = Cpu {
+        busiest_percent: Some(busiest),
+        local: Some(process(local)),
+        remote: Some(process(remote)),
+        ..Cpu::default()
+    };
+    found
 }
 
 #[test]
-fn a_processor_binds_only_where_one_is_full() {
+fn a_processor_binds_only_where_one_is_full_of_work() {
     let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
-    let busy = |percent, wait: &str| {
-        let mut found = row(Test::Rate, 10, 50_000.0);
-        found.cpu = Cpu { busiest_percent: Some(percent), ..Cpu::default() };
-        found.wait = wait.into();
-        binds(&found, &conditions)
-    };
-    assert_eq!(busy(34.0, "block").0, Binding::Unknown);
-    assert_eq!(busy(96.0, "block").0, Binding::Cpu);
-    let (binding, saw) = busy(100.0, "spin");
+    assert_eq!(binds(&at_half(34.0, 30.0, 4.0), &conditions).0, Binding::Unknown);
+    assert_eq!(binds(&at_half(96.0, 60.0, 36.0), &conditions).0, Binding::Cpu);
+    // A far end on another host: its own processor is full.
+    assert_eq!(binds(&at_half(20.0, 20.0, 97.0), &conditions).0, Binding::Cpu);
+    let mut found = at_half(100.0, 100.0, 0.0);
+    found.wait = "spin".into();
+    let (binding, saw) = binds(&found, &conditions);
     assert_eq!(binding, Binding::Unknown);
-    assert!(saw.ends_with("the busiest processor 100 % busy, which says nothing where a side polls"), "{saw}");
+    assert!(saw.ends_with("the busiest processor 100 % busy, polling of both sides 100 %"), "{saw}");
+    let polled = |side: &mut Option<ProcessCpu>, polling_s| side.as_mut().expect("a side").polling_s = Some(polling_s);
+    polled(&mut found.cpu.local, 0.05);
+    assert_eq!(binds(&found, &conditions).0, Binding::Cpu);
+    let mut lone = at_half(100.0, 50.0, 50.0);
+    (lone.test, lone.window) = (Test::Latency, Some(1));
+    assert_ne!(binds(&lone, &Conditions { line: gigabit(), ..Conditions::default() }).0, Binding::Cpu);
 }
 
 #[test]
-fn a_processor_that_others_fill_does_not_bind() {
+fn others_bind_where_a_side_waited_for_its_processor_and_they_had_it() {
     let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
-    let shared = |local, remote| {
-        let mut found = row(Test::Rate, 10, 50_000.0);
-        let process = |percent| Some(ProcessCpu { percent, ..ProcessCpu::default() });
-        found.cpu =
-            Cpu { busiest_percent: Some(98.0), local: process(local), remote: process(remote), ..Cpu::default() };
+    let observed = |observed| {
+        let mut found = at_half(98.0, 40.0, 30.0);
+        found.observed = Some(observed);
         binds(&found, &conditions)
     };
-    assert_eq!(shared(40.0, 30.0).0, Binding::Cpu);
-    let (binding, saw) = shared(20.0, 10.0);
-    assert_eq!(binding, Binding::Unknown);
-    assert!(saw.ends_with("the busiest processor 98 % busy, mostly for others"), "{saw}");
+    let waited = Observed { waited_for_processor_s: Some(0.4), others_s: Some(0.5), ..Observed::default() };
+    let (binding, saw) = observed(waited);
+    assert_eq!(binding, Binding::Others, "{saw}");
+    assert!(saw.contains("waited for its processor for 40.0 % of the time, while others used 50.0 % of one"), "{saw}");
+    // Both sides on one processor wait for each other.
+    assert_eq!(observed(Observed { others_s: Some(0.02), ..waited }).0, Binding::Cpu);
+    assert_eq!(observed(Observed { steal_s: Some(0.3), ..Observed::default() }).0, Binding::Others);
+    let throttled = Observed { throttled_s: Some(0.5), ..waited };
+    let (binding, saw) = observed(throttled);
+    assert_eq!(binding, Binding::Quota, "{saw}");
+}
+
+#[test]
+fn losses_and_small_buffers_bind() {
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
+    let of_tcp = |tcp| {
+        let mut found = row(Test::Rate, 10, 50_000.0);
+        found.tcp = Some(TcpTimes { connections: 1, ..tcp });
+        binds(&found, &conditions)
+    };
+    let of_segments = |retransmitted| of_tcp(TcpTimes { segments: 10_000, retransmitted, ..TcpTimes::default() });
+    assert_eq!(of_segments(10).0, Binding::Unknown);
+    let (binding, saw) = of_segments(100);
+    assert_eq!(binding, Binding::Loss, "{saw}");
+    assert!(saw.contains("1.0 % of the segments were sent again, 0 timeouts"), "{saw}");
+    // 400 Mbit/s over 1 ms are 50,000 bytes, of a buffer that the kernel made twice of 64 KiB.
+    let send_buffer_bytes = 128 << 10;
+    let small = TcpTimes { send_buffer_bytes, min_rtt_ns: Some(1_000_000), ..TcpTimes::default() };
+    let (binding, saw) = of_tcp(small);
+    assert_eq!(binding, Binding::Buffer, "{saw}");
+    assert!(saw.contains("this side's send buffer: 50000 B were on their way"), "{saw}");
+    assert_eq!(of_tcp(TcpTimes { min_rtt_ns: Some(100_000), ..small }).0, Binding::Unknown);
+}
+
+#[test]
+fn an_end_that_stood_still_binds() {
+    let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
+    for (whose, expected) in
+        [(Whose::FarEnd, Binding::FarEnd), (Whose::Link, Binding::Loss), (Whose::Host, Binding::Others)]
+    {
+        let mut found = row(Test::Rate, 10, 50_000.0);
+        let stall =
+            Stall { at_s: 0.2, lasted_s: 0.5, operations_late: 10, whose: Some(whose), saw: Default::default() };
+        found.stalls = vec![stall];
+        assert_eq!(binds(&found, &conditions).0, expected);
+    }
+}
+
+#[test]
+fn a_rate_like_that_of_a_line_of_ethernet_says_so() {
+    let lines: Vec<Path> = gigabit().into_iter().collect();
+    let conditions = Conditions { lines, ..Conditions::default() };
+    let full = Bound::line(&conditions.lines[0], &echo().cost(&conditions.lines[0], Packing::Stream)).operations_per_s;
+    let found = |share: f64| {
+        let found = row(Test::Rate, 10, full * share);
+        limit(&found, &echo(), &conditions, Some(&bare(1e6))).expect("a plain loop")
+    };
+    let near = found(0.99);
+    assert_eq!(near.binds, Binding::Line);
+    let saw = near.saw.expect("it says what it saw");
+    assert!(saw.contains("looks like 1 Gbit/s Ethernet; say --line-rate 1G"), "{saw}");
+    assert_eq!(found(0.9).binds, Binding::Unknown);
 }
 
 #[test]
@@ -228,7 +308,7 @@ fn a_model_bounds_what_it_carries() {
 fn a_lone_operation_is_compared_with_its_bits_or_with_bare_sockets() {
     let found = row(Test::Latency, 1, 50_000.0);
     let line = limit(&found, &echo(), &Conditions { line: gigabit(), ..Conditions::default() }, None).expect("a line");
-    assert_eq!((line.kind, line.binds), (LimitKind::Line, Binding::Unknown), "{:?}", line.saw);
+    assert_eq!((line.kind, line.binds), (LimitKind::Line, Binding::RoundTrip), "{:?}", line.saw);
     let limit = limit_of(&found, &PlainLoop { latency_ns: Some(19_000.0), ..bare(52_000.0) });
     assert_eq!((limit.kind, limit.latency_ns), (LimitKind::PlainLoop, Some(19_000.0)));
     assert_eq!(share(&found, &limit), Some(0.95));

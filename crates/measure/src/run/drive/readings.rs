@@ -52,11 +52,11 @@ impl Drive<'_> {
 
     /// Reads the counters of this side's process and machine, once for all links, and of the link's TCP.
     pub(super) fn read_local(&self) -> Reading {
-        let tcp = self.link.tcp();
+        let (tcp, watch) = (self.link.tcp(), self.shared.watch);
+        let counters = watch.counters();
         if self.place != 0 {
-            return Reading { tcp, ..Reading::default() };
+            return Reading { tcp, counters, ..Reading::default() };
         }
-        let watch = self.shared.watch;
         Reading {
             far: None,
             local: watch.local_usage(),
@@ -65,6 +65,7 @@ impl Drive<'_> {
             programs_s: watch.programs_s(),
             processors: watch.processors_busy_s(),
             tcp,
+            counters,
         }
     }
 
