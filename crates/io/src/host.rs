@@ -1,12 +1,18 @@
 //! Facts of the host that a measurement depends on. A fact that cannot be known is `None`.
 #![allow(unsafe_code)]
 
+mod idle;
 mod pressure;
+mod processes;
+mod sockets;
 mod softnet;
 mod tcp_events;
 mod throttling;
 
+pub use idle::{Idle, IdleState};
 pub use pressure::Pressure;
+pub use processes::{Busy, Processes, bound_at};
+pub use sockets::{SocketLimits, tcp_probes_mtu};
 pub use softnet::Softnet;
 pub use tcp_events::TcpEvents;
 pub use throttling::Throttling;
@@ -33,6 +39,8 @@ pub struct HostFacts {
     pub congestion_controls: Vec<String>,
     /// The kernel's clock source; anything but `tsc` (or the architecture's counter) makes a reading a system call.
     pub clock_source: Option<String>,
+    /// The clock sources that the kernel can use, the best first.
+    pub clock_sources: Vec<String>,
     /// The hypervisor, where there is one and it gives its name.
     pub hypervisor: Option<String>,
     /// The frequency governor of the first processor.
@@ -51,9 +59,8 @@ impl HostFacts {
             cores: cores_online(),
             memory_bytes: memory("MemTotal:"),
             congestion_control: line_of("/proc/sys/net/ipv4/tcp_congestion_control"),
-            congestion_controls: line_of("/proc/sys/net/ipv4/tcp_available_congestion_control")
-                .map(|line| line.split_whitespace().map(String::from).collect())
-                .unwrap_or_default(),
+            congestion_controls: words_of("/proc/sys/net/ipv4/tcp_available_congestion_control"),
+            clock_sources: words_of("/sys/devices/system/clocksource/clocksource0/available_clocksource"),
             clock_source: line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
             hypervisor: hypervisor(&cpuinfo),
             governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
@@ -160,6 +167,11 @@ fn line_of(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.trim_end_matches('\0').trim();
     (!line.is_empty()).then(|| line.to_string())
+}
+
+/// Returns the words of a file; none if it cannot be read.
+fn words_of(path: &str) -> Vec<String> {
+    line_of(path).unwrap_or_default().split_whitespace().map(String::from).collect()
 }
 
 fn cores_online() -> Option<u32> {

@@ -3,14 +3,19 @@
 mod counters;
 mod ethtool;
 mod interfaces;
+mod interrupts;
 mod queueing;
+mod queues;
 
 pub use counters::NicCounters;
+pub use ethtool::Rings;
 pub use interfaces::{Interface, interfaces};
+pub use interrupts::Interrupt;
 pub use queueing::QueueDiscipline;
+pub use queues::ReceiveQueues;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A network interface and its settings, as documents have them too.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -88,6 +93,19 @@ impl Nic {
         Nic::of_local(if is_this_host { Ipv4Addr::LOCALHOST.into() } else { local })
     }
 
+    /// Returns the rings of the interface of this name; `None` if its driver has none.
+    #[must_use]
+    pub fn rings(name: &str) -> Option<Rings> {
+        ethtool::Ethtool::open(name)?.rings()
+    }
+
+    /// Returns the names of features of the interface of this name that are off and could be switched on, as the kernel names them:
+    /// `tx-tcp-segmentation`, `rx-gro`.
+    #[must_use]
+    pub fn dormant_features(name: &str) -> Vec<String> {
+        ethtool::Ethtool::open(name).map(|driver| driver.dormant_features()).unwrap_or_default()
+    }
+
     /// Returns the rate of the line, if hardware reports one; `None` for the loopback and for virtual interfaces.
     #[must_use]
     pub fn line_rate_bits_per_s(&self) -> Option<f64> {
@@ -96,6 +114,13 @@ impl Nic {
         }
         self.speed_mbit_per_s.map(|speed| speed as f64 * 1e6)
     }
+}
+
+/// Returns the folder of an interface in `/sys`; `None` if `/sys` shows another network namespace.
+fn sysfs(name: &str) -> Option<PathBuf> {
+    let folder = Path::new("/sys/class/net").join(name);
+    let index: u32 = std::fs::read_to_string(folder.join("ifindex")).ok()?.trim().parse().ok()?;
+    interfaces().iter().any(|each| each.name == name && each.index == index).then_some(folder)
 }
 
 fn facts(interface: &Interface) -> Nic {

@@ -1,4 +1,10 @@
-//! The largest packet that a path takes.
+//! The largest packet that a path takes: as the kernel knows it, and by packets that come back.
+
+mod echo;
+mod handshake;
+
+pub use echo::{PathProbe, probe_path};
+pub use handshake::{TcpPath, tcp_path};
 
 use crate::connect::socket_for;
 use crate::sys;

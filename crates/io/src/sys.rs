@@ -130,8 +130,13 @@ impl RawAddress {
 
 /// Creates a socket that is closed on exec.
 pub(crate) fn socket(family: c_int, kind: c_int) -> io::Result<OwnedFd> {
+    socket_of(family, kind, 0)
+}
+
+/// Creates a socket of this protocol that is closed on exec.
+pub(crate) fn socket_of(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers; a non-negative answer is a descriptor that nobody else owns.
-    unsafe { check(libc::socket(family, kind | libc::SOCK_CLOEXEC, 0)).map(|fd| OwnedFd::from_raw_fd(fd)) }
+    unsafe { check(libc::socket(family, kind | libc::SOCK_CLOEXEC, protocol)).map(|fd| OwnedFd::from_raw_fd(fd)) }
 }
 
 /// Binds a socket to an address.

@@ -1,7 +1,7 @@
 //! Packets that interfaces moved, and those that they lost: `RTM_GETLINK` with `struct rtnl_link_stats64` (linux/if_link.h).
 
 use super::Nic;
-use crate::netlink::{DUMP, attribute, query, text, u64_at};
+use crate::netlink::{DUMP, attribute, query, text, u32_at, u64_at};
 
 const RTM_NEWLINK: u16 = 16;
 const RTM_GETLINK: u16 = 18;
@@ -9,6 +9,7 @@ const RTM_GETLINK: u16 = 18;
 const FIXED: usize = 16;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_STATS64: u16 = 23;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
 
 /// Counters of an interface since it was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,6 +32,8 @@ pub struct NicCounters {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Link {
     pub(super) name: String,
+    /// The number of receive queues that it was made with; fewer of them may be in use.
+    pub(super) rx_queues_max: Option<u32>,
     pub(super) counters: Option<NicCounters>,
 }
 
@@ -67,6 +70,7 @@ fn parse(body: &[u8]) -> Option<Link> {
     let attributes = body.get(FIXED..)?;
     Some(Link {
         name: text(attribute(attributes, IFLA_IFNAME)?),
+        rx_queues_max: attribute(attributes, IFLA_NUM_RX_QUEUES).and_then(|value| u32_at(value, 0)),
         counters: attribute(attributes, IFLA_STATS64).and_then(parse_counters),
     })
 }
@@ -92,9 +96,15 @@ mod tests {
     #[test]
     fn an_interface_is_read_from_its_attributes() {
         let statistics: Vec<u8> = (0..24_u64).flat_map(u64::to_ne_bytes).collect();
-        let body = [vec![0; FIXED], encoded(IFLA_IFNAME, b"va\0"), encoded(IFLA_STATS64, &statistics)].concat();
+        let body = [
+            vec![0; FIXED],
+            encoded(IFLA_IFNAME, b"va\0"),
+            encoded(IFLA_NUM_RX_QUEUES, &[2, 0, 0, 0]),
+            encoded(IFLA_STATS64, &statistics),
+        ]
+        .concat();
         let link = parse(&body).expect("it has a name");
-        assert_eq!(link.name, "va");
+        assert_eq!((link.name.as_str(), link.rx_queues_max), ("va", Some(2)));
         let counters = link.counters.expect("they are there");
         assert_eq!((counters.rx_packets, counters.tx_packets, counters.errors), (0, 1, 9));
         assert_eq!((counters.rx_dropped, counters.tx_dropped, counters.rx_missed), (6, 7, 15));

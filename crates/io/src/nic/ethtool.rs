@@ -14,6 +14,22 @@ const SETTINGS: Question<11> = Question(0x01);
 const DRIVER: Question<49> = Question(0x03);
 /// `struct ethtool_coalesce`.
 const COALESCENCE: Question<23> = Question(0x0e);
+/// `struct ethtool_ringparam`.
+const RINGS: Question<9> = Question(0x10);
+/// `struct ethtool_channels`.
+const CHANNELS: Question<9> = Question(0x3c);
+/// `struct ethtool_sset_info` for one set.
+const SET_SIZE: Question<5> = Question(0x37);
+/// `struct ethtool_gstrings` with room for `FEATURES_MAX` names.
+const NAMES: Question<{ 3 + FEATURES_MAX * NAME_WORDS }> = Question(0x1b);
+/// `struct ethtool_gfeatures` with room for `FEATURES_MAX` features.
+const FEATURES: Question<{ 2 + 4 * FEATURES_MAX / 32 }> = Question(0x3a);
+/// More features than any kernel has.
+const FEATURES_MAX: usize = 256;
+/// The words of a feature's name.
+const NAME_WORDS: usize = 8;
+/// The set of names of features.
+const SET_OF_FEATURES: u32 = 4;
 
 /// Queries with a `struct ethtool_value` as the reply: an offload is on if a bit of the mask is set.
 const OFFLOADS: [(&str, Question<2>, u32); 11] = [
@@ -30,6 +46,19 @@ const OFFLOADS: [(&str, Question<2>, u32); 11] = [
     ("receive-hashing", FLAGS, 1 << 28),
 ];
 const FLAGS: Question<2> = Question(0x25);
+
+/// The number of packets that wait between the card and the kernel, as it is set and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rings {
+    /// The entries of the receive ring.
+    pub rx: u32,
+    /// The most entries that the receive ring can have.
+    pub rx_max: u32,
+    /// The entries of the transmit ring.
+    pub tx: u32,
+    /// The most entries that the transmit ring can have.
+    pub tx_max: u32,
+}
 
 /// Speed and duplex mode, as the driver reports them.
 pub(super) struct Settings {
@@ -73,10 +102,7 @@ impl Ethtool {
     }
 
     pub(super) fn driver(&self) -> Option<String> {
-        let words = self.ask(&DRIVER)?;
-        let bytes: Vec<u8> =
-            words[1..9].iter().flat_map(|word| word.to_ne_bytes()).take_while(|&byte| byte != 0).collect();
-        String::from_utf8(bytes).ok().filter(|name| !name.is_empty())
+        self.ask(&DRIVER).map(|words| name_of(&words[1..9])).filter(|name| !name.is_empty())
     }
 
     pub(super) fn settings(&self) -> Option<Settings> {
@@ -94,6 +120,41 @@ impl Ethtool {
         self.ask(&COALESCENCE).map(|words| [(words[1], words[10] != 0), (words[5], words[11] != 0)])
     }
 
+    /// Returns the sizes of the rings; `None` for a driver without any.
+    pub(super) fn rings(&self) -> Option<Rings> {
+        let words = self.ask(&RINGS)?;
+        Some(Rings { rx: words[5], rx_max: words[1], tx: words[8], tx_max: words[4] }).filter(|rings| rings.rx > 0)
+    }
+
+    /// Returns the number of receive queues in use, and the most that the driver can have.
+    pub(super) fn receive_queues(&self) -> Option<(u32, u32)> {
+        // Queues of both directions count as queues of either.
+        self.ask(&CHANNELS).map(|words| (words[5] + words[8], words[1] + words[4])).filter(|(now, _)| *now > 0)
+    }
+
+    /// Returns the names of features that are off and could be switched on, as the kernel names them.
+    pub(super) fn dormant_features(&self) -> Vec<String> {
+        let mut query = [0; 5];
+        (query[2], query[3]) = mask_of_set(SET_OF_FEATURES);
+        let Some(size) = self.ask_with(&SET_SIZE, query).map(|words| words[4] as usize) else { return Vec::new() };
+        if size == 0 || size > FEATURES_MAX {
+            return Vec::new();
+        }
+        let mut query = [0; 3 + FEATURES_MAX * NAME_WORDS];
+        query[1] = SET_OF_FEATURES;
+        let Some(names) = self.ask_with(&NAMES, query) else { return Vec::new() };
+        let mut query = [0; 2 + 4 * FEATURES_MAX / 32];
+        query[1] = size.div_ceil(32) as u32;
+        let Some(features) = self.ask_with(&FEATURES, query) else { return Vec::new() };
+        let is_dormant = |number: &usize| {
+            // Each block of 32 features has four words: available, requested, active, never changed.
+            let block = &features[2 + 4 * (number / 32)..][..4];
+            let bit = 1 << (number % 32);
+            block[0] & bit != 0 && block[2] & bit == 0
+        };
+        (0..size).filter(is_dormant).map(|number| name_of(&names[3 + number * NAME_WORDS..][..NAME_WORDS])).collect()
+    }
+
     /// Returns the names of the offloads that are on.
     pub(super) fn offloads(&self) -> Vec<&'static str> {
         OFFLOADS
@@ -104,7 +165,15 @@ impl Ethtool {
     }
 
     fn ask<const WORDS: usize>(&self, question: &Question<WORDS>) -> Option<[u32; WORDS]> {
-        let mut words = [0_u32; WORDS];
+        self.ask_with(question, [0; WORDS])
+    }
+
+    /// Sends a query whose other words say what is requested. The kernel writes no more than they leave room for.
+    fn ask_with<const WORDS: usize>(
+        &self,
+        question: &Question<WORDS>,
+        mut words: [u32; WORDS],
+    ) -> Option<[u32; WORDS]> {
         words[0] = question.0;
         // SAFETY: an ifreq of zeros is a valid one.
         let mut request: libc::ifreq = unsafe { zeroed() };
@@ -112,9 +181,22 @@ impl Ethtool {
         request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
         // SAFETY: the kernel reads the ifreq, and writes to `words` the structure of the question in words[0]; the
         // constants above are the only questions, each with the size of its structure, and `words` outlives the call.
+        // Structures without a fixed size are as long as the count in them says, which the caller bounds: of features by
+        // the blocks of the query, of names by the size of the set, which no kernel changes while it runs.
         let failed = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::SIOCETHTOOL as _, &raw mut request) != 0 };
         (!failed).then_some(words)
     }
+}
+
+/// Returns the two words of a mask of 64 bits in which the bit of this set is set.
+const fn mask_of_set(set: u32) -> (u32, u32) {
+    if cfg!(target_endian = "little") { (1 << set, 0) } else { (0, 1 << set) }
+}
+
+/// Returns the text in words, which ends with a zero byte.
+fn name_of(words: &[u32]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).take_while(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Returns the speed, unless it is all ones or 0, which mean unknown, as for an unplugged cable; drivers fill 16 or 32

@@ -1,0 +1,15 @@
+//! Short measurements of this host: waking an idle processor, the share of a processor that a program gets, the cost of a packet.
+
+mod occupancy;
+mod packets;
+mod wake_up;
+
+pub use occupancy::{Occupancy, occupancy};
+pub use packets::{PacketCost, SEGMENT, SEGMENTS, packet_cost};
+pub use wake_up::{WakeUp, wake_up};
+
+/// Returns the median; `None` of nothing.
+fn median(mut times: Vec<u64>) -> Option<u64> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
