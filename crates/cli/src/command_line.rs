@@ -3,6 +3,7 @@
 use crate::bench::BenchOptions;
 use crate::compare::CompareOptions;
 use crate::demo::DemoOptions;
+use crate::doctor::DoctorOptions;
 #[cfg(feature = "farm")]
 use crate::farm::FarmOptions;
 #[cfg(feature = "ipbus")]
@@ -45,6 +46,8 @@ pub enum Command {
     /// Run the hub between IPbus clients and boards, or query a running one.
     #[cfg(feature = "ipbus")]
     Hub(Box<HubOptions>),
+    /// Find what this host, its interfaces and the path to a far end cost.
+    Doctor(DoctorOptions),
     /// Calculate how fast a link could be.
     Limits(LimitsOptions),
     /// Rebuild any output from saved results.

@@ -6,6 +6,7 @@ mod bench;
 mod command_line;
 mod compare;
 mod demo;
+mod doctor;
 mod documents;
 mod error;
 #[cfg(feature = "farm")]
@@ -85,6 +86,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Farm(farm)) => farm::run(&farm),
         #[cfg(feature = "roce")]
         Some(Command::Pingpong(pingpong)) => pingpong::run(&pingpong),
+        Some(Command::Doctor(doctor)) => doctor::run(&doctor),
         Some(Command::Limits(limits)) => limits::run(&limits),
         Some(Command::Report(report)) => report::run(&report),
         Some(Command::Compare(compare)) => compare::run(&compare),

@@ -71,6 +71,31 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
     }
 }
 
+/// Returns the processors that are switched on, in order; none if the kernel does not report them.
+#[must_use]
+pub fn online_cpus() -> Vec<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    parse_list(text.trim()).unwrap_or_default()
+}
+
+/// Returns the processors that the first thread of another process may use; `None` if there is no such process.
+#[must_use]
+pub fn cpus_of(process: u32) -> Option<Vec<usize>> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    parse_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim())
+}
+
+/// Parses `0-2,5` into the numbers.
+pub(crate) fn parse_list(text: &str) -> Option<Vec<usize>> {
+    let mut found = Vec::new();
+    for part in text.split(',').filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        found.extend(first..=last.min(first + 4095));
+    }
+    Some(found)
+}
+
 /// Gives the calling thread a descriptor table of its own, with `kept` and the three standard descriptors. The thread
 /// must not use any other descriptor that was opened before.
 ///
@@ -106,5 +131,18 @@ mod tests {
         })
         .join()
         .unwrap();
+    }
+
+    #[test]
+    fn lists_of_processors_are_read() {
+        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!((parse_list(""), parse_list("x")), (Some(vec![]), None));
+    }
+
+    #[test]
+    fn this_process_may_use_processors_that_are_on() {
+        let (own, online) = (cpus_of(std::process::id()).expect("it is there"), online_cpus());
+        assert!(!own.is_empty() && own.iter().all(|cpu| online.contains(cpu)), "{own:?} {online:?}");
+        assert_eq!(cpus_of(u32::MAX), None);
     }
 }

@@ -11,7 +11,7 @@ pub use counters::NicCounters;
 pub use ethtool::Rings;
 pub use interfaces::{Interface, interfaces};
 pub use interrupts::Interrupt;
-pub use queueing::QueueDiscipline;
+pub use queueing::{QueueDiscipline, QueueLimit};
 pub use queues::ReceiveQueues;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};

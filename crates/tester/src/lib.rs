@@ -3,6 +3,7 @@
 mod benchmark;
 mod congestion;
 mod demonstration;
+pub mod doctor;
 mod drive;
 pub mod environment;
 mod error;

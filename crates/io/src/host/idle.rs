@@ -24,6 +24,8 @@ pub struct Idle {
     pub governor: Option<String>,
     /// The rules that the kernel has.
     pub governors: Vec<String>,
+    /// Whether the kernel has the idle driver for guests that polls before it halts, as a module to load.
+    pub has_haltpoll_module: bool,
     /// The states of the first processor, the lightest first.
     pub states: Vec<IdleState>,
     /// The frequency governor of the first processor, as `powersave`; `None` where the frequency cannot be set.
@@ -42,6 +44,7 @@ impl Idle {
             governor: known("/sys/devices/system/cpu/cpuidle/current_governor_ro")
                 .or_else(|| known("/sys/devices/system/cpu/cpuidle/current_governor")),
             governors: words_of("/sys/devices/system/cpu/cpuidle/available_governors"),
+            has_haltpoll_module: has_module("cpuidle-haltpoll"),
             states: states("/sys/devices/system/cpu/cpu0/cpuidle"),
             frequency_governor: line_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             frequency_governors: words_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_available_governors"),
@@ -53,6 +56,13 @@ impl Idle {
     pub fn deepest(&self) -> Option<&IdleState> {
         self.states.iter().filter(|state| !state.is_disabled).max_by_key(|state| state.exit_latency)
     }
+}
+
+/// Returns whether the running kernel has a module of this name.
+fn has_module(name: &str) -> bool {
+    let release = line_of("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let modules = fs::read_to_string(format!("/lib/modules/{release}/modules.dep")).unwrap_or_default();
+    modules.lines().any(|line| line.split(':').next().is_some_and(|path| path.contains(&format!("/{name}.ko"))))
 }
 
 fn states(folder: &str) -> Vec<IdleState> {

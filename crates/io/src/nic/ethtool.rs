@@ -150,7 +150,8 @@ impl Ethtool {
             // Each block of 32 features has four words: available, requested, active, never changed.
             let block = &features[2 + 4 * (number / 32)..][..4];
             let bit = 1 << (number % 32);
-            block[0] & bit != 0 && block[2] & bit == 0
+            // One that is requested and not active needs another one first, or the program behind the interface.
+            block[0] & bit != 0 && block[1] & bit == 0 && block[2] & bit == 0
         };
         (0..size).filter(is_dormant).map(|number| name_of(&names[3 + number * NAME_WORDS..][..NAME_WORDS])).collect()
     }

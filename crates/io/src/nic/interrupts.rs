@@ -1,6 +1,7 @@
 //! Interrupts of an interface and the processors that serve them: `/proc/interrupts`, `/proc/irq/N/smp_affinity_list`.
 
 use super::{Nic, sysfs};
+use crate::affinity::parse_list;
 use std::fs;
 use std::path::Path;
 
@@ -73,17 +74,6 @@ fn parse_table(table: &str) -> impl Iterator<Item = Interrupt> + '_ {
     })
 }
 
-/// Parses `0-2,5` into the numbers.
-fn parse_list(text: &str) -> Option<Vec<usize>> {
-    let mut found = Vec::new();
-    for part in text.split(',').filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-        found.extend(first..=last.min(first + 4095));
-    }
-    Some(found)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -111,12 +101,6 @@ ERR:          0
     fn an_interrupt_belongs_to_the_whole_name() {
         assert!(belongs("eth0", "eth0") && belongs("eth0-rx-1", "eth0") && belongs("i801, eth1:x", "eth1"));
         assert!(!belongs("eth01", "eth0") && !belongs("virtio12-input", "virtio1") && !belongs("", "eth0"));
-    }
-
-    #[test]
-    fn lists_of_processors_are_read() {
-        assert_eq!(parse_list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!((parse_list(""), parse_list("x")), (Some(vec![]), None));
     }
 
     #[test]

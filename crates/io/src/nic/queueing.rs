@@ -14,10 +14,17 @@ const RTM_GETQDISC: u16 = 38;
 /// Bytes of `struct tcmsg`.
 const FIXED: usize = 20;
 const TCA_KIND: u16 = 1;
+const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_FQ_PLIMIT: u16 = 1;
+const TCA_CODEL_LIMIT: u16 = 2;
 const ROOT: u32 = u32::MAX;
+/// Nanoseconds of a tick, in which the kernel reports bursts.
+const TICK_NS: u64 = 64;
 
 /// A queue discipline and its counters since it was made.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,6 +45,19 @@ pub struct QueueDiscipline {
     pub overlimits: u64,
     /// The number of packets in the queue now.
     pub backlog_packets: u32,
+    /// The most that the queue takes, if the kind has one such limit and it is known here.
+    pub limit: Option<QueueLimit>,
+    /// The rate in bits per second and the burst in bytes to which `tbf` shapes.
+    pub shape: Option<(u64, u64)>,
+}
+
+/// The most that a queue takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Bytes, of `tbf` and `bfifo`.
+    Bytes(u32),
+    /// Packets.
+    Packets(u32),
 }
 
 impl QueueDiscipline {
@@ -68,8 +88,12 @@ fn parse(body: &[u8]) -> Option<QueueDiscipline> {
     let basic = attribute(statistics, TCA_STATS_BASIC).unwrap_or(&[]);
     let queue = attribute(statistics, TCA_STATS_QUEUE).unwrap_or(&[]);
     let queue_at = |at: usize| u32_at(queue, at).unwrap_or(0);
+    let kind = text(attribute(attributes, TCA_KIND)?);
+    let options = attribute(attributes, TCA_OPTIONS).unwrap_or(&[]);
     Some(QueueDiscipline {
-        kind: text(attribute(attributes, TCA_KIND)?),
+        limit: limit(&kind, options),
+        shape: shape(&kind, options),
+        kind,
         handle: u32_at(body, 8)?,
         is_root: u32_at(body, 12)? == ROOT,
         sent_bytes: u64_at(basic, 0).unwrap_or(0),
@@ -79,6 +103,30 @@ fn parse(body: &[u8]) -> Option<QueueDiscipline> {
         dropped: queue_at(8).into(),
         overlimits: queue_at(16).into(),
     })
+}
+
+/// Parses the limit from the options of a kind: a structure for some, attributes for others.
+fn limit(kind: &str, options: &[u8]) -> Option<QueueLimit> {
+    let number = |kind| attribute(options, kind).and_then(|value| u32_at(value, 0));
+    match kind {
+        // struct tc_tbf_qopt: two rates of twelve bytes each, limit, burst.
+        "tbf" => attribute(options, TCA_TBF_PARMS).and_then(|value| u32_at(value, 24)).map(QueueLimit::Bytes),
+        "bfifo" => u32_at(options, 0).map(QueueLimit::Bytes),
+        "pfifo" => u32_at(options, 0).map(QueueLimit::Packets),
+        "fq" => number(TCA_FQ_PLIMIT).map(QueueLimit::Packets),
+        "codel" | "fq_codel" => number(TCA_CODEL_LIMIT).map(QueueLimit::Packets),
+        _ => None,
+    }
+}
+
+/// Parses rate and burst of `tbf`.
+fn shape(kind: &str, options: &[u8]) -> Option<(u64, u64)> {
+    let parameters = attribute(options, TCA_TBF_PARMS).filter(|_| kind == "tbf")?;
+    let wide = attribute(options, TCA_TBF_RATE64).and_then(|value| u64_at(value, 0));
+    let bytes_per_s = wide.or_else(|| u32_at(parameters, 8).map(u64::from))?;
+    let burst_ns = TICK_NS * u64::from(u32_at(parameters, 28)?);
+    let burst = u128::from(bytes_per_s) * u128::from(burst_ns) / 1_000_000_000;
+    Some((8 * bytes_per_s, u64::try_from(burst).ok()?))
 }
 
 #[cfg(test)]
@@ -94,7 +142,11 @@ mod tests {
         let basic = [6_000_u64.to_ne_bytes().to_vec(), 4_u32.to_ne_bytes().to_vec(), vec![0; 4]].concat();
         let queue: Vec<u8> = [3_u32, 4_500, 17, 0, 99].iter().flat_map(|field| field.to_ne_bytes()).collect();
         let statistics = [encoded(TCA_STATS_BASIC, &basic), encoded(TCA_STATS_QUEUE, &queue)].concat();
-        let body = [fixed, encoded(TCA_KIND, b"tbf\0"), encoded(TCA_STATS2, &statistics)].concat();
+        // 98,439 kbit/s, a limit of 8 KiB, a burst of 3 KiB in ticks of 64 ns.
+        let words: Vec<u8> =
+            [0, 0, 12_304_875_u32, 0, 0, 0, 8192, 3_901, 0].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        let options = encoded(TCA_OPTIONS, &encoded(TCA_TBF_PARMS, &words));
+        let body = [fixed, encoded(TCA_KIND, b"tbf\0"), options, encoded(TCA_STATS2, &statistics)].concat();
         let expected = QueueDiscipline {
             kind: "tbf".into(),
             handle: 0x8001_0000,
@@ -104,6 +156,8 @@ mod tests {
             dropped: 17,
             overlimits: 99,
             backlog_packets: 3,
+            limit: Some(QueueLimit::Bytes(8192)),
+            shape: Some((98_439_000, 3_072)),
         };
         assert_eq!(parse(&body), Some(expected.clone()));
         let child = QueueDiscipline { is_root: false, ..expected.clone() };
@@ -111,6 +165,14 @@ mod tests {
         for length in 0..body.len() {
             let _ = parse(&body[..length]);
         }
+    }
+
+    #[test]
+    fn limits_stand_where_each_kind_has_them() {
+        assert_eq!(limit("pfifo", &100_u32.to_ne_bytes()), Some(QueueLimit::Packets(100)));
+        assert_eq!(limit("fq", &encoded(TCA_FQ_PLIMIT, &[0x10, 0x27, 0, 0])), Some(QueueLimit::Packets(10_000)));
+        assert_eq!(limit("fq_codel", &encoded(TCA_CODEL_LIMIT, &[0, 4, 0, 0])), Some(QueueLimit::Packets(1024)));
+        assert_eq!((limit("noqueue", &[]), limit("tbf", &[]), shape("fq", &[])), (None, None, None));
     }
 
     #[test]

@@ -39,8 +39,6 @@ pub struct PathProbe {
     pub lost: Option<u32>,
     /// The shortest round-trip of a small packet.
     pub round_trip: Option<Duration>,
-    /// The largest packet that the kernel believes the path to take afterwards, because a router has reported it.
-    pub reported: Option<u32>,
 }
 
 /// Searches for the largest IP packet up to `largest` bytes that comes back from an address. Takes up to five seconds, where packets
@@ -76,7 +74,6 @@ pub fn probe_path(remote: IpAddr, largest: u32) -> io::Result<PathProbe> {
         }
         next = found.next(reported());
     }
-    found.reported = reported();
     Ok(found)
 }
 
