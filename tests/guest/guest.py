@@ -8,9 +8,11 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 import image
@@ -20,6 +22,9 @@ HOST, GUEST = "10.9.0.254", "10.9.0.1"
 HOST6, GUEST6 = "fd09::fe", "fd09::1"
 AGENT = 9000
 MTU = 9000
+# The card that costs least, and one with rings, coalescence and several interrupts.
+VIRTIO = f"virtio-net-pci,netdev=wire,host_mtu={MTU},romfile="
+E1000E = "e1000e,netdev=wire,romfile="
 # Seconds. It takes 10 to 20.
 BOOT = 120
 
@@ -91,6 +96,17 @@ class Guest:
         status, said = self.run(f"cat >{place} && chmod 755 {place}", stdin=pathlib.Path(file).read_bytes())
         assert status == 0, said
 
+    def install(self, program, place):
+        """Copies a program into the guest, without its debug information, and the libraries that the guest lacks."""
+        with tempfile.TemporaryDirectory() as folder:
+            lean = pathlib.Path(folder) / "program"
+            image.run("strip", "-o", lean, program)
+            self.copy(lean, place)
+        for library in re.findall(r"(/\S+) \(0x", image.run("ldd", program)):
+            status, _ = self.run(f"ls {library}")
+            if status:
+                self.copy(library, library)
+
     def lose(self, percent):
         """Loses this share of the packets in both directions from now on; 0 ends that. Returns how many were lost until now."""
         self.wire.loss = percent / 100
@@ -112,8 +128,8 @@ def inside(namespace):
 
 
 @contextlib.contextmanager
-def guest(programs=()):
-    """A guest with these programs in /bin, at the end of a wire. It is gone afterwards in any case."""
+def guest(programs=(), card=VIRTIO):
+    """A guest with these programs in /bin and this card, at the end of a wire. It is gone afterwards in any case."""
     kernel, disk = image.initial_ram_disk(programs)
     name, log = f"hodo-guest-{os.getpid()}", image.TARGET / f"console-{os.getpid()}.log"
     with contextlib.ExitStack() as stack:
@@ -124,7 +140,7 @@ def guest(programs=()):
             *("qemu-system-x86_64", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max", "-m", "512", "-smp", "2"),
             *("-nographic", "-monitor", "none", "-no-reboot", "-serial", f"file:{log}", "-kernel", kernel, "-initrd", disk),
             *("-append", f"console=ttyS0 quiet panic=1 ADDRESS={GUEST} ADDRESS6={GUEST6}"),
-            *("-netdev", f"dgram,id=wire,local.type=fd,local.str={wire.socket.fileno()}", "-device", f"virtio-net-pci,netdev=wire,host_mtu={MTU},romfile="),
+            *("-netdev", f"dgram,id=wire,local.type=fd,local.str={wire.socket.fileno()}", "-device", card),
         ]  # fmt: skip
         process = subprocess.Popen(
             ["ip", "netns", "exec", name, *map(str, command)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,

@@ -9,11 +9,11 @@ import subprocess
 
 HERE = pathlib.Path(__file__).parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", HERE.parents[1] / "target")) / "guest"
-# The kernel's own RDMA device; the modules that it needs come with them.
-MODULES = ("crc32_generic", "virtio_pci", "virtio_net", "ib_uverbs", "rdma_rxe", "sch_netem")
+# Both kinds of card, and the kernel's own RDMA device; the modules that they need come with them.
+MODULES = ("crc32_generic", "virtio_pci", "virtio_net", "e1000e", "ib_uverbs", "rdma_rxe", "sch_netem")
 TOOLS = (
     "ibv_devinfo", "ibv_rc_pingpong", "rdma", "ib_send_lat", "ib_send_bw", "ib_write_lat", "ib_write_bw", "ib_read_lat", "ib_read_bw",
-    "ib_atomic_lat", "ib_atomic_bw",
+    "ib_atomic_lat", "ib_atomic_bw", "ethtool",
 )  # fmt: skip
 APPLETS = "sh mount insmod ip ping sed grep ls cat echo sleep dmesg kill mkdir chmod head tail timeout true tc ulimit".split()
 DRIVER = "/usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav34.so"

@@ -18,12 +18,7 @@ SIZES = (1, 1024, 1025, 65536)
 @pytest.fixture(scope="session")
 def hodo(guest):
     """The guest with the command in it."""
-    guest.copy(command.HODO, PROGRAM)
-    listed = subprocess.run(["ldd", command.HODO], capture_output=True, text=True, check=True).stdout
-    for library in re.findall(r"(/\S+) \(0x", listed):
-        status, _ = guest.run(f"ls {library}")
-        if status:
-            guest.copy(library, library)
+    guest.install(command.HODO, PROGRAM)
     return guest
 
 

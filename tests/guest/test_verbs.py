@@ -18,7 +18,7 @@ PROGRAM, HODO = "/tmp/verbs_pingpong", "/tmp/hodo"
 
 
 @pytest.fixture(scope="session")
-def verbs(guest, tmp_path_factory):
+def verbs(guest):
     """The guest with our programs in it."""
     # With the command, whose features are those of what is built already.
     build = ["cargo", "build", "--release", "-p", "hodo-cli", "-p", "hodo-roce-host", "--example", "verbs_pingpong", "--message-format", "json"]
@@ -27,14 +27,7 @@ def verbs(guest, tmp_path_factory):
     built = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
     (program,) = filter(None, built)
     guest.copy(program, PROGRAM)
-    # The libraries of ours that the stock tools do without.
-    told = subprocess.run(["ldd", command.HODO], capture_output=True, text=True, check=True).stdout
-    for library in re.findall(r"/\S*lib(?:gcc_s|m)\.\S*", told):
-        guest.copy(library, library)
-    # Of the command, four fifths are where its code comes from.
-    lean = tmp_path_factory.mktemp("guest") / "hodo"
-    subprocess.run(["strip", "-o", lean, command.HODO], check=True)
-    guest.copy(lean, HODO)
+    guest.install(command.HODO, HODO)
     return guest
 
 

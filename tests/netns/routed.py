@@ -22,8 +22,8 @@ class Routed:
 
 
 @contextlib.contextmanager
-def routed(queues=2):
-    """Two hosts whose interfaces have this many receive queues; nothing on the way is shaped."""
+def routed(queues=None):
+    """Two hosts whose interfaces are made with this many receive queues, if not as usual; nothing on the way is shaped."""
     made = Routed(os.getpid())
     with contextlib.ExitStack() as stack:
         for name in (made.near, made.router, made.far):
@@ -32,7 +32,7 @@ def routed(queues=2):
             stack.callback(subprocess.run, ["ip", "netns", "del", name], check=False)
             shaped.ip("-n", name, "link", "set", "lo", "up")
         for number, (name, port) in enumerate(((made.near, "left"), (made.far, "right"))):
-            receive = ["numrxqueues", str(queues)]
+            receive = ["numrxqueues", str(queues)] if queues else []
             shaped.ip("link", "add", "wire", "netns", name, *receive, "type", "veth", "peer", "name", port, "netns", made.router)
             shaped.ip("-n", name, "address", "add", f"10.98.{number}.2/24", "dev", "wire")
             shaped.ip("-n", made.router, "address", "add", f"10.98.{number}.1/24", "dev", port)
@@ -45,6 +45,6 @@ def routed(queues=2):
 
 def sysctl(namespace, name, value):
     """Sets a value of the kernel in a namespace."""
-    command = ["ip", "netns", "exec", namespace, "sysctl", "-qw", f"{name}={value}"]
+    command = ["ip", "netns", "exec", namespace, "sh", "-c", f"echo '{value}' >/proc/sys/{name.replace('.', '/')}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"

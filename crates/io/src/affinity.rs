@@ -1,9 +1,11 @@
 //! Placement of threads: on processors, with descriptor tables of their own, and woken on time.
 #![allow(unsafe_code)]
 
+use std::collections::BTreeSet;
 use std::ffi::c_uint;
-use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::{fs, io};
 
 /// Pins the calling thread to one processor.
 ///
@@ -74,15 +76,24 @@ pub fn allowed_cpus() -> io::Result<Vec<usize>> {
 /// Returns the processors that are switched on, in order; none if the kernel does not report them.
 #[must_use]
 pub fn online_cpus() -> Vec<usize> {
-    let text = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     parse_list(text.trim()).unwrap_or_default()
 }
 
-/// Returns the processors that the first thread of another process may use; `None` if there is no such process.
+/// Returns the processors that another process may use: those of its threads that were placed, else those of the first thread; `None`
+/// if there is no such process.
 #[must_use]
 pub fn cpus_of(process: u32) -> Option<Vec<usize>> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    parse_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim())
+    let allowed = |folder: &Path| {
+        let status = fs::read_to_string(folder.join("status")).ok()?;
+        parse_list(status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.trim())
+    };
+    let folder = Path::new("/proc").join(process.to_string());
+    let first = allowed(&folder)?;
+    let threads = fs::read_dir(folder.join("task")).ok()?.flatten();
+    let placed = threads.filter_map(|thread| allowed(&thread.path())).filter(|cpus| *cpus != first);
+    let placed: BTreeSet<usize> = placed.flatten().collect();
+    Some(if placed.is_empty() { first } else { placed.into_iter().collect() })
 }
 
 /// Parses `0-2,5` into the numbers.
@@ -144,5 +155,22 @@ mod tests {
         let (own, online) = (cpus_of(std::process::id()).expect("it is there"), online_cpus());
         assert!(!own.is_empty() && own.iter().all(|cpu| online.contains(cpu)), "{own:?} {online:?}");
         assert_eq!(cpus_of(u32::MAX), None);
+    }
+
+    #[test]
+    fn threads_that_were_placed_count() {
+        let (placed, done) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        let one = allowed_cpus().expect("Linux")[0];
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin_thread(one).expect("it may be used");
+                placed.wait();
+                done.wait();
+            });
+            placed.wait();
+            let found = cpus_of(std::process::id()).expect("it is there");
+            done.wait();
+            assert!(found.contains(&one), "{found:?}");
+        });
     }
 }

@@ -1,4 +1,4 @@
-use super::median;
+use super::undisturbed;
 use crate::{Clock, connect, sys_datagram};
 use std::io::{self, IoSlice};
 use std::net::{Ipv4Addr, UdpSocket};
@@ -14,9 +14,9 @@ const SPAN: Duration = Duration::from_millis(40);
 /// The time that packets take through this host's network stack, there and back up, on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketCost {
-    /// The median time of [`SEGMENTS`] packets one by one.
+    /// The time of [`SEGMENTS`] packets one by one.
     pub one_by_one: Duration,
-    /// The median time of the same packets moved as one, as segmentation offload and receive offload let the kernel do.
+    /// The time of the same packets moved as one, as segmentation offload and receive offload let the kernel do.
     pub as_one: Duration,
 }
 
@@ -37,7 +37,7 @@ pub fn packet_cost() -> io::Result<PacketCost> {
     Ok(PacketCost { one_by_one, as_one: typical(&here, &there, SEGMENTS * SEGMENT)? })
 }
 
-/// Returns the median time in which all segments pass, `bytes` of them with each call.
+/// Returns the undisturbed time in which all segments pass, `bytes` of them with each call.
 fn typical(here: &UdpSocket, there: &UdpSocket, bytes: usize) -> io::Result<Duration> {
     there.set_read_timeout(Some(SPAN))?;
     let (out, mut into) = (vec![0x55; bytes], vec![0; 1 << 16]);
@@ -55,7 +55,7 @@ fn typical(here: &UdpSocket, there: &UdpSocket, bytes: usize) -> io::Result<Dura
         }
         times.push(clock.now().nanos_since(begin));
     }
-    Ok(Duration::from_nanos(median(times).unwrap_or(0)))
+    Ok(Duration::from_nanos(undisturbed(times).unwrap_or(0)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-use super::median;
+use super::undisturbed;
 use crate::{Clock, affinity};
 use hodo_machine::Instant;
 use std::io::{self, ErrorKind, Read, Write};
@@ -9,13 +9,15 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_micros(500);
 /// The duration of each half.
 const SPAN: Duration = Duration::from_millis(80);
+/// The time after which a far processor that another program has taken is given up.
+const PATIENCE: Duration = Duration::from_millis(300);
 
 /// The cost of waking an idle processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeUp {
-    /// The median time of an exchange with a thread that sleeps until a byte arrives.
+    /// The time of an exchange with a thread that sleeps until a byte arrives.
     pub sleeping: Duration,
-    /// The median time of the same exchange with a thread that polls.
+    /// The time of the same exchange with a thread that polls.
     pub polling: Duration,
 }
 
@@ -34,31 +36,31 @@ impl WakeUp {
 /// Returns `InvalidInput` if a processor cannot be used, `TimedOut` if no exchange completed, and otherwise the operating system's
 /// error.
 pub fn wake_up(near: usize, far: usize) -> io::Result<WakeUp> {
-    let half = |polls| exchange(near, far, polls).map(Duration::from_nanos);
+    let half = |polls| exchange(near, far, polls, SPAN).map(Duration::from_nanos);
     Ok(WakeUp { sleeping: half(false)?, polling: half(true)? })
 }
 
-/// Returns the median time of an exchange in nanoseconds.
-fn exchange(near: usize, far: usize, polls: bool) -> io::Result<u64> {
+/// Returns the time of an undisturbed exchange in nanoseconds.
+fn exchange(near: usize, far: usize, polls: bool, span: Duration) -> io::Result<u64> {
     let (here, there) = UnixStream::pair()?;
     here.set_nonblocking(true)?;
     there.set_nonblocking(polls)?;
     std::thread::scope(|scope| {
         let echo = scope.spawn(move || affinity::pin_thread(far).and_then(|()| echo(&there)));
-        let times = affinity::keep(|| affinity::pin_thread(near).and_then(|()| exchanges(&here)));
+        let times = affinity::keep(|| affinity::pin_thread(near).and_then(|()| exchanges(&here, span)));
         // The echo ends with its stream.
         drop(here);
         let echoed = echo.join().unwrap_or_else(|_| Err(ErrorKind::Other.into()));
         // A far side that fails takes the near one with it.
         echoed?;
-        median(times?).ok_or_else(|| ErrorKind::TimedOut.into())
+        undisturbed(times?).ok_or_else(|| ErrorKind::TimedOut.into())
     })
 }
 
 /// Sends back every byte until the stream ends.
 fn echo(mut stream: &UnixStream) -> io::Result<()> {
     let mut byte = [0];
-    while receive(stream, &mut byte, |_| false)? {
+    while receive(stream, &mut byte, || false)? {
         match stream.write_all(&byte) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
             other => other?,
@@ -67,15 +69,15 @@ fn echo(mut stream: &UnixStream) -> io::Result<()> {
     Ok(())
 }
 
-fn exchanges(mut stream: &UnixStream) -> io::Result<Vec<u64>> {
+fn exchanges(mut stream: &UnixStream, span: Duration) -> io::Result<Vec<u64>> {
     let clock = Clock::start();
-    let end = clock.now() + SPAN;
+    let end = clock.now() + span;
     let (mut times, mut byte) = (Vec::new(), [0]);
     loop {
         let begin = until(&clock, clock.now() + PAUSE);
         stream.write_all(&byte)?;
         // A far processor that somebody else has may take its time, but not for ever.
-        if !receive(stream, &mut byte, |()| clock.now() > end + SPAN)? || begin > end {
+        if !receive(stream, &mut byte, || clock.now() > end + PATIENCE)? || begin > end {
             return Ok(times);
         }
         times.push(clock.now().nanos_since(begin));
@@ -94,7 +96,7 @@ fn until(clock: &Clock, due: Instant) -> Instant {
 }
 
 /// Receives a byte, and returns whether there was one before the stream ended or `is_over`.
-fn receive(mut stream: &UnixStream, byte: &mut [u8; 1], is_over: impl Fn(()) -> bool) -> io::Result<bool> {
+fn receive(mut stream: &UnixStream, byte: &mut [u8; 1], is_over: impl Fn() -> bool) -> io::Result<bool> {
     loop {
         match stream.read(byte) {
             Ok(count) => return Ok(count > 0),
@@ -103,7 +105,7 @@ fn receive(mut stream: &UnixStream, byte: &mut [u8; 1], is_over: impl Fn(()) -> 
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Ok(false),
             Err(error) => return Err(error),
         }
-        if is_over(()) {
+        if is_over() {
             return Ok(false);
         }
     }
@@ -117,9 +119,14 @@ mod tests {
     fn an_exchange_with_a_sleeper_is_measured() {
         let cpus = affinity::allowed_cpus().expect("Linux");
         let [near, .., far] = cpus[..] else { return };
-        let found = wake_up(near, far).expect("both may be used");
-        assert!(found.sleeping > Duration::ZERO && found.polling > Duration::ZERO, "{found:?}");
+        for polls in [false, true] {
+            match exchange(near, far, polls, Duration::from_millis(5)) {
+                Ok(ns) => assert!(ns > 0),
+                // Another test has the processor.
+                Err(error) => assert_eq!(error.kind(), ErrorKind::TimedOut),
+            }
+        }
         assert_eq!(affinity::allowed_cpus().expect("Linux"), cpus, "this thread is where it was");
-        assert_eq!(wake_up(near, 4096).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(exchange(near, 4096, false, SPAN).unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 }

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 /// Other programs that use less than this of one processor are the background of any host.
 const OTHERS_LEAST: f64 = 0.1;
-/// A smaller share of a processor is taken by interrupts and the kernel's own threads.
-const TAKEN_LEAST: f64 = 0.03;
+/// A smaller share of a processor is taken by interrupts and the kernel's own threads; a loop of the lowest priority takes 0.015.
+const TAKEN_LEAST: f64 = 0.012;
 /// Less is within the steps of the counter.
 const STOLEN_LEAST: f64 = 0.02;
 /// A cheaper wake-up is that of a processor that was not asleep.
 const WAKE_UP_LEAST: Duration = Duration::from_micros(10);
+/// A slower exchange waited for a processor that another program had: the deepest states take a millisecond to leave.
+const WAKE_UP_MOST: Duration = Duration::from_millis(2);
 /// A state from which a processor wakes more slowly than this.
 const DEEP: Duration = Duration::from_micros(10);
 /// A processor that slows down less than this is as good as at its frequency.
@@ -102,7 +104,7 @@ fn both_on_one(facts: &Facts) -> Answer {
         _ => "a far end that it starts inherits that".to_owned(),
     };
     let evidence = format!("this process may use processor {only} alone, of {all}; {other}");
-    let rates = facts.tcp.system.zip(facts.tcp.one_processor);
+    let rates = facts.tcp.system.zip(facts.tcp.one_processor).filter(|_| facts.is_quiet());
     let price = match rates {
         Some((apart, together)) => {
             let share = (1.0 - together / apart).max(0.0);
@@ -154,7 +156,11 @@ pub(super) fn neighbour(facts: &Facts) -> Vec<Answer> {
     };
     let remedy = match names.first() {
         Some(busy) => {
-            format!("renice 19 -p {}   # or stop it, or keep it off these processors with taskset", busy.process)
+            // A session has a priority of its own where the kernel groups them: that of a process counts within it only.
+            let process = busy.process;
+            format!(
+                "renice 19 -p {process}   # and echo 19 >/proc/{process}/autogroup, if it exists; or stop it, or keep it off these processors with taskset"
+            )
         }
         None => "it is not visible here: look for it outside of this container".to_owned(),
     };
@@ -193,28 +199,36 @@ pub(super) fn clock_source(facts: &Facts) -> Vec<Answer> {
     if is_fast && cost_ns < CLOCK_LEAST_NS {
         return vec![fine(topic, "", format!("{source}, {} a reading", time_ns(cost_ns)))];
     }
+    // The kernel lists them with the best first.
     let available = &facts.host.clock_sources;
-    let better = FAST_CLOCKS.iter().find(|name| *name != source && available.iter().any(|each| each == *name));
-    if is_fast && better.is_none() {
+    let best = available.first().filter(|best| *best != source);
+    if is_fast && best.is_none() {
         // An emulated processor, or a kernel that lets no program read it: no setting changes that.
-        let text = format!("{source}, the best that there is, {} a reading", time_ns(cost_ns));
-        return vec![fine(topic, "", text)];
+        return vec![fine(topic, "", format!("{source}, the best that there is, {} a reading", time_ns(cost_ns)))];
     }
     let evidence = format!("clock source {source}, of {}: a reading takes {}", available.join(", "), time_ns(cost_ns));
     let time = Duration::from_nanos((cost_ns * f64::from(READINGS)) as u64);
     let text = format!("{} on an operation that is timed with {READINGS} readings", time_ns(time.as_nanos() as f64));
-    let remedy = match better {
-        Some(name) => format!("echo {name} >/sys/devices/system/clocksource/clocksource0/current_clocksource"),
-        None => "boot with clocksource=tsc tsc=reliable, if the processor's counter is steady".to_owned(),
+    let (kind, remedy) = match best {
+        Some(best) => {
+            let file = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+            (Kind::Fault, format!("echo {best} >{file}"))
+        }
+        None => (Kind::Cost, "boot with tsc=reliable, if the processor's own counter is steady".to_owned()),
     };
     let price = Price::of_time(time, Basis::Measured, text);
-    vec![found(topic, "", Finding { kind: Kind::Fault, evidence, price, remedy })]
+    vec![found(topic, "", Finding { kind, evidence, price, remedy })]
 }
 
 /// Judges the cost of waking an idle processor.
 pub(super) fn wake_up(facts: &Facts) -> Vec<Answer> {
     let topic = Topic::WakeUp;
-    let Some(wake_up) = facts.wake_up else { return vec![unknown(topic, "", "it takes two processors to measure it")] };
+    if facts.allowed.len().max(facts.online.len()) < 2 {
+        return vec![unknown(topic, "", "it takes two processors to measure it")];
+    }
+    let Some(wake_up) = facts.wake_up.filter(|wake_up| wake_up.sleeping.max(wake_up.polling) < WAKE_UP_MOST) else {
+        return vec![unknown(topic, "", "other programs had the processors: measure again when they are idle")];
+    };
     let (cost, idle) = (wake_up.cost(), &facts.idle);
     let each = time_ns(cost.as_nanos() as f64);
     let driver = match (&idle.driver, idle.deepest()) {

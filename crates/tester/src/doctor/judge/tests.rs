@@ -215,21 +215,29 @@ fn small_socket_limits_are_measured_or_derived() {
     assert!((share - 0.672).abs() < 0.01, "{share}");
     let share = first(&limited(8192, 8192, 1e8), Topic::SocketLimits, &[]);
     assert!((share - 0.9975).abs() < 0.001, "{share}");
-    let datagrams = with(|facts| {
-        facts.path = None;
-        facts.limits.receive = Some(4096);
-    });
-    first(&datagrams, Topic::SocketLimits, &["net.core.rmem_max"]);
+    let requested = with(|facts| facts.limits.receive = Some(53_248));
+    assert!((first(&requested, Topic::SocketLimits, &["net.core.rmem_max"]) - 0.75).abs() < 1e-9);
 }
 
 #[test]
 fn long_paths_need_large_buffers() {
-    let report = with(|facts| {
-        let path = facts.path.as_mut().expect("there is one");
-        path.operations = Some(Ok(Operations { small: us(20_000), large_bytes: 1300, large: Some(us(20_000)) }));
-    });
+    let long = |micros, line| {
+        with(|facts| {
+            let path = facts.path.as_mut().expect("there is one");
+            path.probe = Ok(PathProbe { passed: Some(1500), lost: None, round_trip: Some(us(micros)) });
+            path.operations = Some(Ok(Operations { small: us(micros), large_bytes: 1300, large: Some(us(micros)) }));
+            facts.interfaces[0].nic.speed_mbit_per_s = line;
+        })
+    };
+    let report = long(20_000, Some(10_000));
     // 3 MiB each 20 ms are 1.3 of 10 Gbit/s.
     assert!((first(&report, Topic::SocketLimits, &["3 MiB"]) - 0.874).abs() < 0.01);
+    // Whether the kernel's own limits bind on a line of unknown rate is not known.
+    let unknown = long(100_000, None);
+    assert_eq!(
+        unknown.findings.first().map(|(topic, _, found)| (*topic, found.kind)),
+        Some((Topic::SocketLimits, Kind::Cost))
+    );
 }
 
 #[test]
@@ -356,6 +364,7 @@ fn a_neighbour_is_named_with_what_it_takes() {
     let share =
         first(&beside(0.5, 4.0), Topic::Neighbour, &["loop (99) 1.0", "renice 19 -p 99", "4.0 of 4 processors"]);
     assert!((share - 0.5).abs() < 1e-9);
+    assert!((first(&beside(0.985, 4.0), Topic::Neighbour, &[]) - 0.015).abs() < 1e-9);
     assert!(beside(0.99, 0.3).findings.is_empty(), "it gives way");
     assert!(beside(0.5, 0.01).findings.is_empty(), "interrupts are no neighbour");
 }
@@ -436,6 +445,15 @@ fn a_slow_clock_costs_its_readings() {
     first(&report, Topic::ClockSource, &["acpi_pm", "echo tsc >/sys/devices/system/clocksource"]);
     assert_eq!(report.findings[0].2.price.time, Some(Duration::from_nanos(2400)));
     assert!(clock("kvm-clock", 30.0).findings.is_empty());
+    let emulated = with(|facts| {
+        (facts.host.clock_source, facts.host.clock_sources) =
+            (Some("hpet".into()), vec!["hpet".into(), "acpi_pm".into()]);
+        facts.clock_cost_ns = 2900.0;
+    });
+    assert_eq!(
+        emulated.findings.first().map(|(topic, _, found)| (*topic, found.kind)),
+        Some((Topic::ClockSource, Kind::Cost))
+    );
 }
 
 #[test]
@@ -450,6 +468,16 @@ fn what_a_host_costs_as_it_is_comes_after_faults() {
     let names: Vec<&str> = report.findings.iter().map(|(topic, ..)| topic.name()).collect();
     assert_eq!(names, ["path_mtu", "wake_up", "steal"]);
     assert!(report.findings[1].2.remedy.starts_with("cpupower idle-set -D 10"));
+}
+
+#[test]
+fn an_exchange_that_waited_for_another_program_is_no_wake_up() {
+    for found in [None, Some(WakeUp { sleeping: us(21_600), polling: us(18) })] {
+        let report = with(|facts| facts.wake_up = found);
+        assert!(report.findings.is_empty());
+        let why = report.unknown.iter().find(|(topic, ..)| *topic == Topic::WakeUp).map(|(.., why)| why.as_str());
+        assert!(why.is_some_and(|why| why.starts_with("other programs had the processors")), "{why:?}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 use super::super::{Basis, Finding, Kind, PathFacts, Price};
 use super::{ASSUMED_LINE, Answer, Facts, Topic, fine, found, unknown};
+use hodo_io::probe::Occupancy;
 use hodo_measure::limits::Carrier;
 use hodo_measure::units::text::{bits_per_s, bytes, percent, time_ns};
 use std::time::Duration;
@@ -8,8 +9,12 @@ use std::time::Duration;
 const REQUESTABLE: u64 = 212_992;
 /// The largest buffers to which TCP grows in kernels without other settings: receive and send.
 const GROWN: (u64, u64) = (6 << 20, 4 << 20);
+/// A larger buffer than this holds no stream over loopback back: its window is under half of it.
+const BINDING: u64 = 1 << 20;
 /// A smaller loss is within the spread of short looks.
 const LOSS_LEAST: f64 = 0.15;
+/// With longer pauses, short looks compare pauses.
+const PAUSE_MOST: Duration = Duration::from_millis(20);
 /// The round-trip that is assumed where none was measured.
 const ROUND_TRIP: Duration = Duration::from_millis(1);
 /// The round-trip of a path that is long for its congestion control: across a country.
@@ -23,30 +28,28 @@ const FRAME: f64 = 1538.0;
 
 /// Judges the limits of socket buffers.
 pub(super) fn socket_limits(facts: &Facts) -> Vec<Answer> {
-    match facts.carrier() {
-        Some(Carrier::Tcp) => vec![tcp_buffers(facts)],
-        Some(Carrier::Udp) => vec![datagram_buffers(facts)],
-        _ => vec![tcp_buffers(facts), datagram_buffers(facts)],
-    }
+    let of_tcp = (facts.carrier() != Some(Carrier::Udp)).then(|| tcp_buffers(facts));
+    of_tcp.into_iter().chain([requested_buffers(facts)]).collect()
 }
 
 fn tcp_buffers(facts: &Facts) -> Answer {
     let topic = Topic::SocketLimits;
     let limits = &facts.limits;
-    let Some((receive, send)) = limits.tcp_receive.zip(limits.tcp_send) else {
+    let Some((receive_limit, send_limit)) = limits.tcp_receive.zip(limits.tcp_send) else {
         return unknown(topic, "tcp", "net.ipv4.tcp_rmem and tcp_wmem cannot be read");
     };
     let on_path = facts.path.as_ref().filter(|path| !path.route.is_local).and_then(PathFacts::exchange);
     let round_trip = on_path.unwrap_or(ROUND_TRIP);
     let (attainable, whose) = facts.attainable();
     // About half of a receive buffer is payload, the rest is the memory of packets that are not full.
-    let window = send.min(receive / 2);
+    let window = send_limit.min(receive_limit / 2);
     let bound = 8.0 * window as f64 / round_trip.as_secs_f64().max(1e-6);
     let derived = 1.0 - bound / attainable;
     let measured = facts.tcp.system.zip(facts.tcp.large_buffers).map(|(system, large)| 1.0 - system / large);
-    let is_small = receive < GROWN.0 || send < GROWN.1;
+    let is_small = receive_limit < BINDING || send_limit < BINDING;
     let measured = measured.filter(|share| is_small && *share >= LOSS_LEAST && facts.is_quiet());
-    let sizes = format!("TCP's buffers grow to {} for receive and {} for send", bytes(receive), bytes(send));
+    let sizes =
+        format!("TCP's buffers grow to {} for receive and {} for send", bytes(receive_limit), bytes(send_limit));
     if measured.is_none() && derived < LOSS_LEAST {
         return fine(topic, "tcp", sizes);
     }
@@ -79,35 +82,35 @@ fn tcp_buffers(facts: &Facts) -> Answer {
     let (receive, send) = (GROWN.0.max(2 * needed).next_power_of_two(), GROWN.1.max(needed).next_power_of_two());
     let remedy = format!("sysctl -w net.ipv4.tcp_rmem='4096 131072 {receive}' net.ipv4.tcp_wmem='4096 16384 {send}'");
     let price = Price::of_rate(share, basis, text);
-    found(topic, "tcp", Finding { kind: Kind::Fault, evidence, price, remedy })
+    // Nobody set the kernel's own defaults, and whether they bind is known only with the line.
+    let is_set = receive_limit < GROWN.0 || send_limit < GROWN.1 || facts.line().is_some();
+    let kind = if is_set { Kind::Fault } else { Kind::Cost };
+    found(topic, "tcp", Finding { kind, evidence, price, remedy })
 }
 
-fn datagram_buffers(facts: &Facts) -> Answer {
+fn requested_buffers(facts: &Facts) -> Answer {
     let topic = Topic::SocketLimits;
-    let Some(limit) = facts.limits.receive else {
-        return unknown(topic, "datagrams", "net.core.rmem_max cannot be read in this namespace");
+    let Some((receive, send)) = facts.limits.receive.zip(facts.limits.send) else {
+        return unknown(topic, "requested", "net.core.rmem_max and wmem_max cannot be read in this namespace");
     };
-    let packets = limit as f64 / PACKET_MEMORY;
-    let line = facts.line();
-    let fills = Duration::from_secs_f64(packets * 8.0 * FRAME / line.unwrap_or(ASSUMED_LINE));
-    let pause = facts.longest_pause().unwrap_or_default();
-    if limit >= REQUESTABLE || pause <= fills {
-        return fine(topic, "datagrams", format!("a program may request {}", bytes(limit)));
+    let sizes = format!("a program may request {} for receive and {} for send", bytes(receive), bytes(send));
+    let least = receive.min(send);
+    if least >= REQUESTABLE {
+        return fine(topic, "requested", sizes);
     }
+    let packets = receive as f64 / PACKET_MEMORY;
+    let fills = Duration::from_secs_f64(packets * 8.0 * FRAME / facts.line().unwrap_or(ASSUMED_LINE));
     let evidence = format!(
-        "a program may request a receive buffer of {} (net.core.rmem_max): {packets:.0} full packets, {} at {}{}; a processor was away for \
-         up to {} in the last seconds",
-        bytes(limit),
+        "{sizes} (net.core.rmem_max, wmem_max): {packets:.0} full packets, {} at {}{}",
         time_ns(fills.as_nanos() as f64),
-        bits_per_s(line.unwrap_or(ASSUMED_LINE)),
-        if line.is_some() { "" } else { " (assumed)" },
-        time_ns(pause.as_nanos() as f64)
+        bits_per_s(facts.line().unwrap_or(ASSUMED_LINE)),
+        if facts.line().is_some() { "" } else { " (assumed)" }
     );
-    let share = 1.0 - fills.as_secs_f64() / pause.as_secs_f64();
-    let text = format!("up to {} of the datagrams that arrive in such a pause", percent(share));
+    let share = 1.0 - least as f64 / REQUESTABLE as f64;
+    let text = format!("{} of a burst that the kernel's own default of {} takes", percent(share), bytes(REQUESTABLE));
     let remedy = "sysctl -w net.core.rmem_max=4194304 net.core.wmem_max=4194304".to_owned();
     let price = Price::of_rate(share, Basis::Derived, text);
-    found(topic, "datagrams", Finding { kind: Kind::Fault, evidence, price, remedy })
+    found(topic, "requested", Finding { kind: Kind::Fault, evidence, price, remedy })
 }
 
 impl Facts {
@@ -117,9 +120,10 @@ impl Facts {
     }
 
     /// Returns whether a short look at a rate means something: nobody stopped this process or had its processors.
-    fn is_quiet(&self) -> bool {
+    pub(super) fn is_quiet(&self) -> bool {
         let was_stopped = self.watched.throttling.as_ref().is_some_and(|each| each.throttled_periods > 0);
-        !was_stopped && self.occupancy.iter().all(|each| each.share > 0.8)
+        let is_free = |each: &Occupancy| each.share > 0.8 && each.longest_pause < PAUSE_MOST;
+        !was_stopped && self.occupancy.iter().all(is_free)
     }
 }
 
