@@ -43,6 +43,13 @@ AT_ONCE_S = 5
         (["sim+udp://?delay"], ["delay"]),
         (["sim+udp://?nonesuch=1"], ["nonesuch"]),
         (["sim+tcp://?congestion=vegas"], ["congestion", "cubic, reno or none"]),
+        (["tpc"], ["did you mean tcp"]),
+        (["udp:127.0.0.1:4242"], ["write udp://127.0.0.1:4242"]),
+        (["127.0.0.1:4242"], ["names a host", "write tcp://127.0.0.1:4242"]),
+        (["daq.example.org"], ["names a host", "write tcp://daq.example.org"]),
+        (["tcp", "--warmup", "5"], ["write 5s for seconds"]),
+        (["tcp", "--line-rate", "1GbE"], ["1GbE", "1G"]),
+        (["sim+udp://?loss=1%%"], ["loss", "0.01 or 1%"]),
         # Options that a link cannot have.
         (["udp", "--congestion", "cubic"], ["--congestion", "no TCP sockets", "leave it out"]),
         (["unix", "--congestion", "cubic"], ["--congestion", "no TCP sockets"]),
@@ -56,7 +63,41 @@ AT_ONCE_S = 5
 )
 def test_is_turned_down_at_once(arguments, says):
     done = command.refused("bench", *arguments, status=2, says=says, within=AT_ONCE_S)
-    assert done.stdout == ""
+    assert done.stdout == "" and "warm-up" not in done.stderr, "the error comes before any header"
+
+
+@pytest.mark.parametrize(
+    ("link", "options"),
+    [
+        ("TCP", []),
+        ("sim+TCP://?delay=5us", []),
+        ("sim+udp://?loss=1%", []),
+        ("sim+tcp", ["--line-rate", "1Gbps", "--sizes", "64KiB"]),
+        ("sim+tcp", ["--line-rate", "1Gbit/s", "-t", "1"]),
+        ("sim+tcp", ["--test", "open", "--rate", "1K/s", "--duration", "1"]),
+    ],
+)
+def test_is_understood(link, options):
+    plan = [] if "--test" in options else ["--test", "latency"]
+    sizes = [] if "--sizes" in options else ["--sizes", "64"]
+    times = [] if {"-t", "--duration"} & set(options) else ["--duration", "50ms"]
+    (one,) = command.bench(link, *plan, *sizes, *options, *times, "--repeat", "1", "--warmup", "10ms", "--quiet")
+    assert one["operations"] > 0
+
+
+def test_results_are_not_overwritten_without_force(tmp_path):
+    run = ["bench", "sim+tcp", "--test", "latency", "--repeat", "1", "--quiet", "--out", tmp_path / "out"]
+    assert command.hodo(*run).returncode == 0
+    done = command.hodo(*run)
+    assert done.returncode == 2 and "--force" in done.stderr, done.stderr
+    assert command.hodo(*run, "--force").returncode == 0
+
+
+def test_a_quiet_run_that_keeps_nothing_says_so():
+    run = ["bench", "sim+tcp", "--test", "latency", "--repeat", "1", "--quiet"]
+    done = command.hodo(*run)
+    assert done.returncode == 0 and "keeps no figure" in done.stderr, done.stderr
+    assert command.hodo(*run, "--require", "p99<1s").stderr == ""
 
 
 def test_a_server_without_tcp_has_no_congestion_control():

@@ -19,6 +19,7 @@ use crate::report::ReportOptions;
 use crate::serve::ServeOptions;
 #[cfg(feature = "spacewire")]
 use crate::spacewire::SpacewireOptions;
+use crate::why::WhyOptions;
 use clap::{Parser, Subcommand};
 
 /// Measures links: how fast one is, how fast it could be, and what binds.
@@ -41,6 +42,8 @@ pub struct Cli {
 pub enum Command {
     /// Measure how fast a link is.
     Bench(Box<BenchOptions>),
+    /// Find out why a link is not faster, by experiment.
+    Why(Box<WhyOptions>),
     /// Run the far end of a link.
     Serve(ServeOptions),
     /// Run the hub between IPbus clients and boards, or query a running one.

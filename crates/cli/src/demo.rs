@@ -16,11 +16,12 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
     let plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
     let steps = plans.iter().map(Vec::len).sum();
     let folder = options.out.clone().unwrap_or_else(new_folder);
-    let outputs = Outputs::prepare(&OutputPaths { dir: Some(folder.clone()), ..OutputPaths::default() })?;
+    let outputs =
+        Outputs::prepare(&OutputPaths { dir: Some(folder.clone()), force: options.force, ..OutputPaths::default() })?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(options.progress, false, steps);
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
-    progress.say(&format!("{steps} measurements on this host; {}", clock_text(&document.environment)));
+    progress.head(&format!("{steps} measurements on this host; {}", clock_text(&document.environment)));
     let recorder = Recorder::new(&progress, outputs);
     let mut failure = None;
     for (benchmark, plans) in benchmarks.iter().zip(&plans) {
@@ -58,6 +59,9 @@ pub struct DemoOptions {
     /// Folder for the results [default: one in results/ that is named after the UTC time].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace results that are in that folder already.
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// How to show progress on the terminal.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub progress: Follow,

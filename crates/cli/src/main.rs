@@ -31,6 +31,7 @@ mod serve;
 mod spacewire;
 mod terminal;
 mod trace;
+mod why;
 
 use clap::Parser;
 use command_line::{Cli, Command};
@@ -79,6 +80,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
     match cli.command {
         None => demo::run(&cli.demo),
         Some(Command::Bench(bench)) => bench::run(&bench),
+        Some(Command::Why(options)) => why::run(&options),
         Some(Command::Serve(serve)) => serve::run(&serve),
         #[cfg(feature = "ipbus")]
         Some(Command::Hub(hub)) => hub::run(&hub),

@@ -12,16 +12,17 @@ const DURATION_MAX: Duration = Duration::from_secs(24 * 3600);
 /// More processors than any machine has.
 const CPU_MAX: usize = 4095;
 
-/// Parses a number of bytes: a whole number, or with K, M or G as powers of 1024.
+/// Parses a number of bytes: a whole number, or with K, M or G as powers of 1024, also as KiB, MiB and GiB.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
 pub fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, power) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 1),
-        Some((at, 'M' | 'm')) => (&text[..at], 2),
-        Some((at, 'G' | 'g')) => (&text[..at], 3),
-        _ => (text, 0),
+    let short = text.strip_suffix("iB").filter(|short| short.ends_with(['K', 'M', 'G'])).unwrap_or(text);
+    let (digits, power) = match short.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&short[..at], 1),
+        Some((at, 'M' | 'm')) => (&short[..at], 2),
+        Some((at, 'G' | 'g')) => (&short[..at], 3),
+        _ => (short, 0),
     };
     let wrong = || format!("`{text}` is not a size in bytes; write 64, 32K or 1M (K, M, G are powers of 1024)");
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -42,17 +43,18 @@ pub fn buffer(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses a rate per second: a number, or with K, M, G or T as powers of 1000.
+/// Parses a rate per second: a number, or with K, M, G or T as powers of 1000, with or without `/s`.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
 pub fn rate(text: &str) -> Result<f64, String> {
-    let (digits, factor) = match text.char_indices().last() {
-        Some((at, 'K' | 'k')) => (&text[..at], 1e3),
-        Some((at, 'M' | 'm')) => (&text[..at], 1e6),
-        Some((at, 'G' | 'g')) => (&text[..at], 1e9),
-        Some((at, 'T' | 't')) => (&text[..at], 1e12),
-        _ => (text, 1.0),
+    let short = text.strip_suffix("/s").unwrap_or(text);
+    let (digits, factor) = match short.char_indices().last() {
+        Some((at, 'K' | 'k')) => (&short[..at], 1e3),
+        Some((at, 'M' | 'm')) => (&short[..at], 1e6),
+        Some((at, 'G' | 'g')) => (&short[..at], 1e9),
+        Some((at, 'T' | 't')) => (&short[..at], 1e12),
+        _ => (short, 1.0),
     };
     let number = decimal(digits).filter(|number| *number > 0.0);
     number.map(|number| number * factor).ok_or_else(|| {
@@ -60,21 +62,22 @@ pub fn rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Parses the bits per second of a line: from 1 kbit/s to 1 Pbit/s.
+/// Parses the bits per second of a line, from 1 kbit/s to 1 Pbit/s: `1G`, also as `1Gbps` or `1Gbit/s`.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
 pub fn line_rate(text: &str) -> Result<f64, String> {
-    let rate = rate(text)?;
+    let units = ["bit/s", "bps", "b/s", "bit"];
+    let rate = rate(units.iter().find_map(|unit| text.strip_suffix(unit)).unwrap_or(text).trim_end())?;
     if (1e3..=1e15).contains(&rate) { Ok(rate) } else { Err(format!("{text} is not in 1K..=1000T bits per second")) }
 }
 
-/// Parses a span of time with its unit, from 1 ms to 24 h.
+/// Parses a span of time with its unit, from 1 ms to 24 h; a bare number is seconds.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
 pub fn duration(text: &str) -> Result<Duration, String> {
-    let span = span(text)?;
+    let span = if decimal(text).is_some() { span(&format!("{text}s"))? } else { span(text)? };
     if (DURATION_MIN..=DURATION_MAX).contains(&span) { Ok(span) } else { Err(format!("{text} is not in 1ms..=24h")) }
 }
 
@@ -94,7 +97,10 @@ pub fn warmup(text: &str) -> Result<Duration, String> {
 pub fn span(text: &str) -> Result<Duration, String> {
     let at = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(text.len());
     let (digits, unit) = text.split_at(at);
-    let wrong = || format!("`{text}` is not a duration; write 2s, 200ms, 50us, 5m or 1h");
+    let wrong = || match unit {
+        "" if !digits.is_empty() => format!("`{text}` has no unit; write {text}s for seconds, or {text}ms, {text}us"),
+        _ => format!("`{text}` is not a duration; write 2s, 200ms, 50us, 5m or 1h"),
+    };
     let nanos_per_unit = match unit {
         "ns" => 1.0,
         "us" | "µs" => 1e3,
@@ -252,9 +258,15 @@ mod tests {
 
     #[test]
     fn bytes_count_in_1024() {
-        for (text, expected) in
-            [("0", 0), ("64", 64), ("32K", 32 << 10), ("32k", 32 << 10), ("1M", 1 << 20), ("2G", 2 << 30)]
-        {
+        for (text, expected) in [
+            ("0", 0),
+            ("64", 64),
+            ("32K", 32 << 10),
+            ("32k", 32 << 10),
+            ("1M", 1 << 20),
+            ("2G", 2 << 30),
+            ("64KiB", 64 << 10),
+        ] {
             assert_eq!(bytes(text), Ok(expected), "{text}");
         }
         for text in ["", "K", "-1", "+1", "1.5K", "1KB", "1 K", "0x10", "é", "99999999999999999999", "99999999999G"] {
@@ -286,13 +298,28 @@ mod tests {
 
     #[test]
     fn rates_count_in_1000() {
-        for (text, expected) in [("5000", 5e3), ("10K", 1e4), ("1G", 1e9), ("2.5G", 2.5e9), ("0.5", 0.5), ("1T", 1e12)]
+        for (text, expected) in
+            [("5000", 5e3), ("10K", 1e4), ("1G", 1e9), ("2.5G", 2.5e9), ("0.5", 0.5), ("1T", 1e12), ("2K/s", 2e3)]
         {
             assert_eq!(rate(text), Ok(expected), "{text}");
         }
         for text in ["", "0", "0G", "-1", "G", ".", "1e9", "inf", "NaN", "1..2"] {
             assert!(rate(text).unwrap_err().contains("1000"), "{text}");
         }
+    }
+
+    #[test]
+    fn lines_are_written_in_several_ways() {
+        for text in ["1G", "1Gbps", "1Gbit/s", "1 Gbit/s", "1Gb/s", "1000M"] {
+            assert_eq!(line_rate(&text.replace(' ', "")), Ok(1e9), "{text}");
+        }
+        assert!(line_rate("1GbE").unwrap_err().contains("`1GbE`"));
+    }
+
+    #[test]
+    fn a_bare_number_is_seconds_of_a_duration_and_elsewhere_lacks_its_unit() {
+        assert_eq!(duration("5"), Ok(Duration::from_secs(5)));
+        assert!(span("5").unwrap_err().contains("write 5s for seconds"));
     }
 
     #[test]
@@ -309,7 +336,7 @@ mod tests {
         ] {
             assert_eq!(span(text), Ok(Duration::from_nanos(nanos)), "{text}");
         }
-        for text in ["", "2", "s", "-1s", "2 s", "2sec", "1e3s", "999999999999h"] {
+        for text in ["", "s", "-1s", "2 s", "2sec", "1e3s", "999999999999h"] {
             assert!(span(text).unwrap_err().contains("200ms"), "{text}");
         }
     }

@@ -10,10 +10,10 @@ use std::time::Duration;
 const OPTIONS: &[(&str, &str)] = &[
     ("delay", "a time from 0ns to 10s, as 5us"),
     ("jitter", "a time from 0ns to 10s, as 4us"),
-    ("loss", "a probability from 0 to 1, as 0.01"),
-    ("duplicate", "a probability from 0 to 1, as 0.01"),
-    ("reorder", "a probability from 0 to 1, as 0.01"),
-    ("corrupt", "a probability from 0 to 1, as 0.01"),
+    ("loss", "a probability from 0 to 1, as 0.01 or 1%"),
+    ("duplicate", "a probability from 0 to 1, as 0.01 or 1%"),
+    ("reorder", "a probability from 0 to 1, as 0.01 or 1%"),
+    ("corrupt", "a probability from 0 to 1, as 0.01 or 1%"),
     ("rate", "bits per second from 1K to 10T, as 1G"),
     ("queue", "bytes from 1 to 1G, as 64K"),
     ("mtu", "bytes of an IP packet from 68 to 65535, as 1500"),
@@ -118,9 +118,13 @@ pub fn list<T>(value: &str, item: fn(&str) -> Option<T>) -> Option<Vec<T>> {
     value.split(',').map(item).collect()
 }
 
-/// Parses a number from 0 to 1.
+/// Parses a number from 0 to 1, or as much in percent.
 pub fn probability(value: &str) -> Option<f64> {
-    value.parse().ok().filter(|number| PROBABILITY.contains(number))
+    let number = match value.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().ok()? / 100.0,
+        None => value.parse().ok()?,
+    };
+    Some(number).filter(|number| PROBABILITY.contains(number))
 }
 
 /// Parses a time with its unit, within bounds in nanoseconds.

@@ -121,7 +121,16 @@ impl Benchmark {
                 allowed.saturating_sub(DESCRIPTORS_BESIDE)
             )));
         }
-        crate::congestion::check_congestion(self.conditions.congestion.as_deref())
+        crate::congestion::check_congestion(self.conditions.congestion.as_deref())?;
+        self.check_simulation(plans)
+    }
+
+    /// Checks that a simulated link can be opened, which costs next to nothing.
+    fn check_simulation(&self, plans: &[Plan]) -> Result<(), Error> {
+        let Some(plan) = plans.first().filter(|_| self.link.simulated) else { return Ok(()) };
+        let (document, stop) = (&mut document(None, Vec::new()), AtomicBool::new(false));
+        let steps = Steps { benchmark: self, stop: &stop, observer: &Unobserved, document };
+        crate::open(&self.link, &steps.settings(plan, &steps.placement(plan)), &stop).map(drop)
     }
 
     /// Runs the benchmark and returns the document with its measurements.

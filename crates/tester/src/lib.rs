@@ -29,6 +29,7 @@ mod simulated;
 mod steps;
 mod transport_counters;
 mod uri;
+mod why;
 
 pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document};
 pub use congestion::check_congestion;
@@ -47,3 +48,4 @@ pub use serve::{LOOPBACK, ServeSettings, Server, Service, serve};
 pub use simulated::{SERVER_NODE, networks, simulated, simulated_far_end};
 pub use transport_counters::TransportCounters;
 pub use uri::Uri;
+pub use why::{sentences, summary, why};

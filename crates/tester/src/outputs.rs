@@ -22,6 +22,8 @@ pub struct OutputPaths {
     pub markdown: Option<PathBuf>,
     /// A folder for all of these forms, which is created.
     pub dir: Option<PathBuf>,
+    /// Whether results that are in the folder already may be replaced.
+    pub force: bool,
 }
 
 /// Outputs of a run, found to be writable before anything is measured.
@@ -65,7 +67,7 @@ impl Outputs {
             }
         }
         if let Some(dir) = &paths.dir {
-            outputs.add_folder(dir)?;
+            outputs.add_folder(dir, paths.force)?;
         }
         Ok(outputs)
     }
@@ -118,7 +120,13 @@ impl Outputs {
         Ok(())
     }
 
-    fn add_folder(&mut self, dir: &Path) -> Result<(), Error> {
+    fn add_folder(&mut self, dir: &Path, force: bool) -> Result<(), Error> {
+        if !force && dir.join("result.json").exists() {
+            return Err(Error::Usage(format!(
+                "--out {}: results are there already; choose another folder, or replace them with --force",
+                dir.display()
+            )));
+        }
         let cannot = |why: io::Error| {
             Error::Usage(format!("--out {}: this folder cannot be made or written: {why}", dir.display()))
         };

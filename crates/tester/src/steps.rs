@@ -83,7 +83,7 @@ impl Steps<'_> {
         Ok(row.measure(&mut opened, line, nic_name, far_end.as_mut()))
     }
 
-    fn placement(&self, plan: &Plan) -> Placement {
+    pub(crate) fn placement(&self, plan: &Plan) -> Placement {
         let asked = self.benchmark.conditions.cpus.as_deref();
         let far_end_here = self.benchmark.link.wants_far_end();
         let placement = Placement::of(asked, &crate::benchmark::online_cpus(), plan.channels, far_end_here);
@@ -113,7 +113,7 @@ impl Steps<'_> {
         Ok(started.link().clone())
     }
 
-    fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
+    pub(crate) fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
         Settings {
             channels: plan.channels,
             window: plan.window,

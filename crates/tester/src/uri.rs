@@ -37,15 +37,12 @@ impl Uri {
                 .iter()
                 .flat_map(|protocol| protocol.description().schemes.iter().map(|scheme| (*protocol, *scheme)))
         };
-        let named = || all().find(|(protocol, _)| protocol.name() == name);
-        let (protocol, scheme) = all().find(|(_, scheme)| *scheme == name).or_else(named).ok_or_else(|| {
-            let known: Vec<&str> = all().map(|(_, scheme)| scheme).collect();
-            let first = known.first().unwrap_or(&"scheme");
-            Error::Usage(format!(
-                "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as \
-                 {first} or {first}://host:4242",
-                known.join(", ")
-            ))
+        // The scheme of a URI has no case (RFC 3986, 3.1).
+        let is = |known: &str| known.eq_ignore_ascii_case(name);
+        let named = || all().find(|(protocol, _)| is(protocol.name()));
+        let (protocol, scheme) = all().find(|(_, scheme)| is(scheme)).or_else(named).ok_or_else(|| {
+            let names = all().flat_map(|(protocol, scheme)| [scheme, protocol.name()]);
+            Error::Usage(unknown(name, text, &names.collect::<Vec<_>>()))
         })?;
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let slash = place.find('/').unwrap_or(place.len());
@@ -109,6 +106,39 @@ impl Uri {
             "`{self}`: only simulated links have options; leave `{name}` out, or write sim+{}://?{name}=…",
             self.scheme
         )))
+    }
+}
+
+/// Two names are alike, as of a slip of the fingers, from this on.
+const ALIKE: f64 = 0.6;
+
+/// Returns what to write instead of a link without a known scheme.
+fn unknown(name: &str, text: &str, names: &[&str]) -> String {
+    let first = names.first().unwrap_or(&"scheme");
+    let similar = |known: &&str| strsim::normalized_damerau_levenshtein(&name.to_ascii_lowercase(), known);
+    if let Some((scheme, place)) = name.split_once(':').filter(|(scheme, _)| names.contains(scheme)) {
+        return format!("`{text}` lacks two slashes; write {scheme}://{place}");
+    }
+    // A host, or a host and a port.
+    if name.contains([':', '.']) && !text.contains("://") && !name.ends_with(".0") && !name.ends_with(".3") {
+        return format!(
+            "`{text}` names a host and no protocol; write {first}://{text}, or another protocol in front of it"
+        );
+    }
+    let like = names.iter().max_by(|a, b| similar(a).total_cmp(&similar(b))).filter(|known| similar(known) >= ALIKE);
+    let mut known: Vec<&str> = Vec::new();
+    names.iter().for_each(|name| {
+        if !known.contains(name) {
+            known.push(name)
+        }
+    });
+    match like {
+        Some(like) => format!("unknown scheme `{name}` in `{text}`; did you mean {like}?"),
+        None => format!(
+            "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as {first} or \
+             {first}://host:4242",
+            known.join(", ")
+        ),
     }
 }
 

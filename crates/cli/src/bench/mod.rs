@@ -8,7 +8,7 @@ pub mod plan;
 mod progress;
 mod recorder;
 
-pub use options::BenchOptions;
+pub use options::{BenchOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
@@ -34,9 +34,12 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(bench.progress, bench.quiet, plans.iter().map(Vec::len).sum());
+    if bench.quiet && outputs.are_none() && bench.choice.require.is_empty() {
+        terminal::remark("--quiet without a file keeps no figure; add --json FILE, --tsv FILE or --out DIR");
+    }
     let stdout_is_taken = outputs.take_stdout();
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, timing));
-    progress.say(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
+    progress.head(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
     let recorder = Recorder::new(&progress, outputs);
     let ran = benchmarks
         .iter()

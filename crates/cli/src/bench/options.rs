@@ -85,8 +85,8 @@ pub struct TestOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct MeasuringOptions {
-    /// Length of one repeat [default: 500ms, or 100ms for a simulated link].
-    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, conflicts_with = "count")]
+    /// Length of one repeat, in seconds without a unit [default: 500ms, or 100ms for a simulated link].
+    #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, conflicts_with = "count")]
     pub duration: Option<Duration>,
     /// Number of operations in one repeat, instead of a duration.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=1_000_000_000_000), allow_negative_numbers = true)]
@@ -142,7 +142,8 @@ pub struct MeasuringOptions {
     pub timeout: Duration,
 }
 
-fn test() -> impl TypedValueParser<Value = Test> {
+/// Parses the name of a test.
+pub fn test() -> impl TypedValueParser<Value = Test> {
     PossibleValuesParser::new(["rate", "latency", "random", "channels", "open", "updates"]).map(|name| {
         match name.as_str() {
             "rate" => Test::Rate,
@@ -155,7 +156,8 @@ fn test() -> impl TypedValueParser<Value = Test> {
     })
 }
 
-fn mode() -> impl TypedValueParser<Value = Mode> {
+/// Parses a direction.
+pub fn mode() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(["both", "send", "receive"]).map(|name| match name.as_str() {
         "send" => Mode::Send,
         "receive" => Mode::Receive,

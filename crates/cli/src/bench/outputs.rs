@@ -22,6 +22,9 @@ pub struct OutputOptions {
     /// Write all of these forms into this folder, which is created.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Replace results that are in that folder already.
+    #[arg(long, requires = "out")]
+    pub force: bool,
 }
 
 impl OutputOptions {
@@ -42,6 +45,7 @@ impl OutputOptions {
             plot: self.plot.clone(),
             markdown: None,
             dir: self.out.clone(),
+            force: self.force,
         }
     }
 }

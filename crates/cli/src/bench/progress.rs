@@ -27,6 +27,8 @@ enum Kind {
 
 #[derive(Default)]
 struct Live {
+    /// The line above all others, until it is printed.
+    header: Option<String>,
     step: usize,
     what: String,
     rates: Vec<f64>,
@@ -43,9 +45,16 @@ impl Progress {
         Progress { kind, steps, live: Mutex::default() }
     }
 
+    /// Says something of the whole run above everything else, once the first step has begun in earnest: what is not possible is refused
+    /// without it.
+    pub fn head(&self, text: &str) {
+        self.live().header = Some(text.to_owned());
+    }
+
     /// Says something of the whole run.
     pub fn say(&self, text: &str) {
-        self.write(&format!("{text}\n"));
+        let header = self.header(&mut self.live());
+        self.write(&format!("{header}{text}\n"));
     }
 
     /// Begins a step.
@@ -60,6 +69,7 @@ impl Progress {
     /// Shows the progress of the step.
     pub fn tick(&self, now: &hodo_measure::Progress) {
         let mut live = self.live();
+        self.write(&self.header(&mut live));
         live.rates.push(now.payload_bits_per_s);
         let surplus = live.rates.len().saturating_sub(CURVE);
         live.rates.drain(..surplus);
@@ -72,8 +82,15 @@ impl Progress {
     /// Ends the step, and prints its measurement.
     pub fn end(&self, measurement: &Measurement) {
         let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
-        let place = self.place(&self.live());
-        self.write(&format!("{clear}{place}{}\n", hodo_report::line(measurement)));
+        let mut live = self.live();
+        let (header, place) = (self.header(&mut live), self.place(&live));
+        self.write(&format!("{header}{clear}{place}{}\n", hodo_report::line(measurement)));
+    }
+
+    /// Returns the header the first time, in place of a live line.
+    fn header(&self, live: &mut Live) -> String {
+        let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
+        live.header.take().map_or_else(String::new, |header| format!("{clear}{header}\n"))
     }
 
     fn draw(&self, live: &Live, state: &str) {

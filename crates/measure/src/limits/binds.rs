@@ -13,7 +13,7 @@ use observations::Observations;
 
 /// A bound binds where at least this share of it was reached ...
 pub const REACHED: f64 = 0.9;
-/// ... and a window where this share was and nothing else was observed: all of it is in flight all the time.
+/// ... and a window, or any bound of a simulation, where this share was and nothing else was observed.
 const NEARLY_REACHED: f64 = 0.75;
 /// Without any bound, a rate this near to that of a line of Ethernet looks like one.
 const LOOKS_LIKE: std::ops::RangeInclusive<f64> = 0.97..=1.01;
@@ -30,7 +30,8 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
     }];
     let is_bound = limit.kind != LimitKind::PlainLoop;
     let observed = if is_bound && reached >= REACHED { None } else { observations.word() };
-    let is_nearly = is_bound && least == Binding::Window && reached >= NEARLY_REACHED;
+    let is_nearly =
+        (least == Binding::Window && is_bound || limit.kind == LimitKind::Model) && reached >= NEARLY_REACHED;
     let like = looks_like(found, wire, lines);
     limit.binds = match observed {
         _ if is_bound && reached >= REACHED => least,
@@ -39,7 +40,7 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
             binds
         }
         None if found.test == Test::Latency => Binding::RoundTrip,
-        None if is_nearly => Binding::Window,
+        None if is_nearly => least,
         None if like.is_some() => Binding::Line,
         None => Binding::Unknown,
     };

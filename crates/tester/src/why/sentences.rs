@@ -1,0 +1,152 @@
+//! A diagnosis in sentences: what binds, what speaks for it, and what to change.
+
+use super::causes::Found;
+use super::trials::Knob;
+use hodo_measure::units::text::{bits_per_s, bytes, operations_per_s, percent, time_ns};
+use hodo_measure::{Binding, Confidence, Diagnosis, Experiment, LimitKind, Measurement, Test};
+
+/// A row says nothing of a protocol's usual speed where its own figure is this uncertain.
+const FASTEST_FROM: u64 = 1;
+
+/// Returns the diagnosis of a row in three sentences: the row and what binds it, the experiments, and the remedy.
+#[must_use]
+pub fn sentences(base: &Measurement, diagnosis: &Diagnosis) -> [String; 3] {
+    let sure = match diagnosis.confidence {
+        Confidence::High => "an experiment confirms it",
+        Confidence::Medium => "nothing that was tried contradicts it",
+        Confidence::Low => "not everything that was tried fits",
+    };
+    let binds = match diagnosis.bottleneck {
+        Binding::Unknown => "nothing that was tried explains why it is not faster".to_owned(),
+        bottleneck => format!("`{}` binds, and {sure}", bottleneck.word()),
+    };
+    let first = format!("{}: {}; {binds}.", base.link, figure(base));
+    let evidence = format!("{}.", diagnosis.evidence.join("; "));
+    [first, evidence, diagnosis.advice.clone()]
+}
+
+/// Returns the figure of a row that its test is about, in words.
+fn figure(row: &Measurement) -> String {
+    let size = row.size_bytes.map_or_else(|| "drawn sizes".to_owned(), bytes);
+    let rate = row.rate.operations_per_s.median;
+    match (&row.latency_ns, row.test) {
+        (Some(latency), Test::Latency) => format!("an operation of {size} takes {}", time_ns(latency.p50 as f64)),
+        _ => format!(
+            "{} ({}) in operations of {size}",
+            bits_per_s(row.rate.payload_bits_per_s.median),
+            operations_per_s(rate)
+        ),
+    }
+}
+
+/// Returns what speaks for a bottleneck: what was observed in the row, then the experiments.
+pub(super) fn evidence(
+    base: &Measurement,
+    bottleneck: Binding,
+    experiments: &[Experiment],
+    within: f64,
+) -> Vec<String> {
+    let limit = base.limit.as_ref().filter(|limit| limit.binds == bottleneck || bottleneck == Binding::Unknown);
+    let observed = limit.and_then(|limit| limit.saw.clone());
+    let is_right = |experiment: &Experiment| (experiment.found / experiment.predicted - 1.0).abs() <= within;
+    let rate = base.rate.operations_per_s.median;
+    let change_of = |experiment: &&Experiment| (experiment.predicted / rate).ln().abs();
+    let told = experiments
+        .iter()
+        .filter(|experiment| is_right(experiment))
+        .max_by(|a, b| change_of(a).total_cmp(&change_of(b)));
+    let told = told.map(|Experiment { change, predicted, found }| {
+        format!("{change} gave {}, where {} was predicted", operations_per_s(*found), operations_per_s(*predicted))
+    });
+    let right = experiments.iter().filter(|experiment| is_right(experiment)).count();
+    let held = format!("{right} of {} predictions held within {}", experiments.len(), percent(within));
+    observed.into_iter().chain(told).chain((!experiments.is_empty()).then_some(held)).collect()
+}
+
+/// Returns the change to make where this binds.
+pub(super) fn advice(bottleneck: Binding, row: &Measurement, found: &[Found]) -> String {
+    let by = |knob: Knob| found.iter().find(|found| found.knob == knob).map(|found| found.factor);
+    let gain = |knob, what: &str| {
+        by(knob)
+            .filter(|factor| *factor > 1.1)
+            .map_or_else(String::new, |factor| format!(" ({what} gave {factor:.1} times as much)"))
+    };
+    let window = row.window.map_or_else(|| "more in flight".to_owned(), |window| format!("--window {}", 2 * window));
+    match bottleneck {
+        Binding::Line => "The line is full: a faster one, larger packets (--mtu) or fewer bytes per operation would carry more.".to_owned(),
+        Binding::Window => format!("More operations in flight: {window}{}.", gain(Knob::WindowTwice, "twice the window")),
+        Binding::RoundTrip => format!(
+            "Keep more than one operation in flight{}, or shorten the way; a faster program alone changes nothing.",
+            gain(Knob::WindowTwice, "two")
+        ),
+        Binding::Schedule => "The link does all that is asked: raise --rate to find its own limit.".to_owned(),
+        Binding::Cpu => format!(
+            "Larger operations, several in a packet (--batch), or more threads (--channels){}; else a faster processor.",
+            gain(Knob::TwoChannels, "twice the channels")
+        ),
+        Binding::FarEnd => "Look at the far end: its program, its processor and its receive buffer; this side and the way between wait for it.".to_owned(),
+        Binding::Loss => format!(
+            "Find what drops packets: a policer, a queue that is too short, a bad cable; several streams{} and another congestion control{} lose less by it.",
+            gain(Knob::TwoChannels, "two"),
+            gain(Knob::Congestion, "the other one")
+        ),
+        Binding::Buffer => format!(
+            "Larger socket buffers, with --socket-buffer or net.ipv4.tcp_wmem and tcp_rmem, of at least rate times round-trip{}.",
+            gain(Knob::TwoChannels, "a second stream with buffers of its own")
+        ),
+        Binding::Quota => "Raise the quota (cpu.max, or cpu.cfs_quota_us) of the control group that holds the process back.".to_owned(),
+        Binding::Others => "End the other programs, or give the two ends processors of their own with --cpu.".to_owned(),
+        Binding::Bus => "A wider or faster slot of the bus.".to_owned(),
+        Binding::Unknown => "See where the time goes with --stages, and look at both hosts with `hodo doctor`.".to_owned(),
+    }
+}
+
+/// Returns what a whole run showed, without experiments: the fastest and the slowest of its rows beside their bounds, what binds most of
+/// them, and what to try. `None` of fewer than two rows.
+#[must_use]
+pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
+    let moved = |row: &&Measurement| row.operations >= FASTEST_FROM && row.rate.payload_bits_per_s.median > 0.0;
+    let measured: Vec<&Measurement> = rows.iter().filter(moved).collect();
+    let real = || measured.iter().copied().filter(|row| !row.link.starts_with("sim+") && !row.link.contains("+sim:"));
+    let rate = |row: &&Measurement| row.rate.payload_bits_per_s.median;
+    let fastest = real().filter(|row| row.test != Test::Latency).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    let median = |row: &&Measurement| row.latency_ns.as_ref().map_or(0, |latency| latency.p50);
+    let slowest = real().filter(|row| row.test == Test::Latency).max_by_key(median)?;
+    let first =
+        format!("Fastest: {}, {}; slowest: {}, {}.", about(fastest), beside(fastest), about(slowest), beside(slowest));
+    let words: Vec<Binding> = measured.iter().filter_map(|row| Some(row.limit.as_ref()?.binds)).collect();
+    let count = |word: Binding| words.iter().filter(|other| **other == word).count();
+    let known = words.iter().copied().filter(|word| *word != Binding::Unknown);
+    let most = known.max_by_key(|word| count(*word)).unwrap_or(Binding::Unknown);
+    let second = format!("`{}` binds most: {} of {} rows.", most.word(), count(most), measured.len());
+    let example = measured.iter().find(|row| row.limit.as_ref().is_some_and(|limit| limit.binds == most))?;
+    let third = format!("To try: {}", advice(most, example, &[]));
+    let diagnosis = Diagnosis {
+        bottleneck: most,
+        confidence: Confidence::Low,
+        evidence: vec![first.clone(), second.clone()],
+        experiments: Vec::new(),
+        advice: third.clone(),
+    };
+    Some((diagnosis, [first, second, third]))
+}
+
+fn about(row: &Measurement) -> String {
+    let size = row.size_bytes.map_or_else(|| "drawn sizes".to_owned(), bytes);
+    let figure = match (&row.latency_ns, row.test) {
+        (Some(latency), Test::Latency) => time_ns(latency.p50 as f64),
+        _ => bits_per_s(row.rate.payload_bits_per_s.median),
+    };
+    format!("{} {} of {size} at {figure}", row.protocol, row.test)
+}
+
+/// Returns what a row reached of its bound, or beside bare sockets.
+fn beside(row: &Measurement) -> String {
+    match (row.share_of_limit, row.times_plain_loop, &row.limit) {
+        (Some(share), _, Some(limit)) if limit.kind != LimitKind::PlainLoop => {
+            format!("{} of the bound of `{}`", percent(share), limit.binds.word())
+        }
+        (_, Some(times), _) => format!("{times:.2} times a plain loop of bare sockets"),
+        _ => "without a bound".to_owned(),
+    }
+}
