@@ -72,7 +72,7 @@ def test_a_connection_for_each_operation(protocol, mode):
     assert one["times_plain_loop"] and one["verdict"]["state"] not in ("interrupted", "failed")
 
 
-@pytest.mark.parametrize("wait", ["block", "spin", "spin:50us"])
+@pytest.mark.parametrize("wait", ["adaptive", "block", "spin", "spin:50us"])
 def test_every_way_to_wait(wait):
     (one,) = command.bench("tcp", "--test", "latency", "--sizes", "64", "--wait", wait, *command.SHORT)
     assert one["wait"] == wait

@@ -75,7 +75,7 @@ def test_every_option_of_a_link(far_end, options):
         measured(f"{far_end}?{options}", "--mode", mode, "--test", "rate", "--sizes", "100,10K", "--window", "4")
 
 
-@pytest.mark.parametrize("wait", ["block", "spin", "spin:50us"])
+@pytest.mark.parametrize("wait", ["adaptive", "block", "spin", "spin:50us"])
 def test_every_wait(far_end, wait):
     measured(far_end, "--test", "latency", "--sizes", "64", "--wait", wait)
 

@@ -1,14 +1,13 @@
 //! Drives a link in a bare loop: `quick URI size window mode seconds wait cpu`, or serves: `quick serve URI wait cpu`.
 
 use hodo_catalog::{ServeSettings, Settings, open, serve};
-use hodo_machine::Wait;
-use hodo_measure::{Mode, Operation};
+use hodo_measure::{Mode, Operation, units};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let wait = |text: &str| if text == "spin" { Wait::Spin } else { Wait::Block };
+    let wait = |text: &str| units::wait(text).unwrap();
     if args[0] == "serve" {
         let settings = ServeSettings {
             threads: 1,

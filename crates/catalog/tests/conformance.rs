@@ -133,7 +133,7 @@ fn channels_are_dealt_over_threads_on_both_sides() {
 #[test]
 fn every_wait_works() {
     for protocol in protocols() {
-        for wait in [Wait::Block, Wait::Spin, Wait::SpinThenBlock(Duration::from_micros(50))] {
+        for wait in [Wait::Adaptive, Wait::Block, Wait::Spin, Wait::SpinThenBlock(Duration::from_micros(50))] {
             let served = Served::start(protocol, &hodo_catalog::ServeSettings { wait, ..serve_settings() });
             let plan = Plan { wait, until: Until::Count(50), ..plan(Test::Latency, Mode::Both, 64) };
             run_over(&mut opened(&served.uri, &plan), &plan, protocol);
@@ -238,7 +238,7 @@ fn peers_that_have_left_make_room_for_others() {
 #[test]
 fn a_server_that_is_told_to_stop_stops_within_a_tenth_of_a_second() {
     for protocol in protocols() {
-        for wait in [Wait::Block, Wait::Spin] {
+        for wait in [Wait::Adaptive, Wait::Block, Wait::Spin] {
             for busy in [false, true] {
                 // A loaded machine may keep any one of them waiting.
                 let spans = (0..5).map(|_| stopping(protocol, wait, busy));

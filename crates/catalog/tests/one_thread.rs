@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[test]
 fn a_busy_client_does_not_keep_another_waiting() {
     for protocol in own() {
-        for wait in [Wait::Spin, Wait::Block] {
+        for wait in [Wait::Spin, Wait::Block, Wait::Adaptive] {
             let served = Served::start(protocol, &ServeSettings { wait, ..serve_settings() });
             let plan = plans::plan(Test::Latency, Mode::Both, 64);
             let (begun, over) = (AtomicBool::new(false), AtomicBool::new(false));

@@ -113,8 +113,8 @@ pub struct HubServe {
     /// Write the process number to this file; a second hub with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// How to wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
     /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]

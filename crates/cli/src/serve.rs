@@ -5,12 +5,16 @@ use crate::trace::TraceOptions;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
 use hodo_catalog::{Protocol, ServeSettings, Uri};
+use hodo_io::usage::Usage;
 use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
-use hodo_tester::{LISTENING_ON, PrivateDir};
-use std::io::{self, Read};
+use hodo_tester::{LISTENING_ON, PrivateDir, USAGE_REQUEST, usage_line};
+use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes of a line on standard input that are read together.
+const LINE_MAX: u64 = 64;
 
 /// Serves until a signal comes.
 pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
@@ -86,15 +90,21 @@ fn size_max(uri: &Uri, options: Option<u32>) -> Result<u32, Error> {
     }
 }
 
-/// Sets the flag when standard input ends.
+/// Sets the flag when standard input ends, and replies to requests for the usage of this process until then.
 pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
     let stop = Arc::clone(stop);
     let thread = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
-        let mut ignored = [0; 64];
+        let mut stdin = io::stdin().lock();
         loop {
-            match io::stdin().read(&mut ignored) {
+            let mut line = String::new();
+            // Bounded, because it may be anything.
+            match stdin.by_ref().take(LINE_MAX).read_line(&mut line) {
+                Ok(1..) if line.trim_end() == USAGE_REQUEST => {
+                    // The program that requested it may have ended.
+                    let _ = io::stdout().write_all(usage_line(&Usage::of_process()).as_bytes());
+                }
                 Ok(1..) => {}
-                Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
+                Err(why) if matches!(why.kind(), io::ErrorKind::Interrupted | io::ErrorKind::InvalidData) => {}
                 _ => return stop.store(true, Ordering::Relaxed),
             }
         }
@@ -118,8 +128,8 @@ pub struct ServeOptions {
     /// Processors to run on, one thread each [default: the kernel's choice].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
     pub cpu: Option<Cpus>,
-    /// How to wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
     /// Number of threads that share the peers; 0 is one per processor.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]

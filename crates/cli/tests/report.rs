@@ -43,13 +43,17 @@ fn json_comes_back_as_it_went() {
         serde_json::from_str(&ran.stdout).unwrap(),
     );
     assert_eq!((&old["schema"], &new["schema"]), (&"hodo.result/1".into(), &"hodo.result/3".into()));
-    assert_eq!((&old["environment"], &old["tool"]), (&new["environment"], &new["tool"]));
+    assert_eq!(old["tool"], new["tool"]);
+    for (field, value) in old["environment"].as_object().expect("an object") {
+        assert_eq!(*value, new["environment"][field], "{field}");
+    }
     let measurements = |document: &Value| document["measurements"].as_array().cloned().unwrap();
     for (old, new) in measurements(&old).iter().zip(&measurements(&new)) {
         for field in ["protocol", "test", "rate", "latency_ns", "verdict", "intervals"] {
             assert_eq!(old[field], new[field], "{field}");
         }
         assert_eq!(old["cpu"]["local"]["percent"], new["cpu"]["local"]["percent"]);
+        assert_eq!((&old["wait"], &new["wait"]), (&"block".into(), &"adaptive".into()));
         assert_eq!((&old["limit"]["kind"], &new["limit"]["kind"]), (&"floor".into(), &"plain_loop".into()));
         assert_eq!((&new["share_of_limit"], &new["times_plain_loop"]), (&Value::Null, &old["share_of_limit"]));
     }
@@ -66,7 +70,7 @@ fn every_form_is_written() {
     done(&run(&["report", &input, "--plot", &png]));
     let text = |file: &str| fs::read_to_string(file).expect(file);
     let lines: Vec<Vec<usize>> = vec![text(&tsv).lines().map(|line| line.split('\t').count()).collect()];
-    assert_eq!(lines, [[59; 4]]);
+    assert_eq!(lines, [[63; 4]]);
     assert!(text(&html).starts_with("<!"));
     assert!(text(&svg).contains("<svg"));
     assert!(text(&md).starts_with("| link |"));

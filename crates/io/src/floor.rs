@@ -103,7 +103,7 @@ pub struct Found {
     pub messages_per_s: f64,
     /// The median time of one exchange, if they are one at a time.
     pub p50_ns: Option<f64>,
-    /// CPU time of the busier side per message, as the kernel counts it for the threads.
+    /// CPU time of the busier side per message, as the kernel counts it for the threads, less that of polling.
     pub cost_ns: Option<f64>,
 }
 
@@ -254,7 +254,7 @@ impl Floor {
 
     fn ping(&self, fd: BorrowedFd<'_>, answer: usize) -> io::Result<Measurement> {
         let out = vec![0x55u8; self.piece(self.size)];
-        let mut calls = Calls::one_by_one(self, self.piece(answer)).owed(answer);
+        let mut calls = Calls::one_by_one(self, self.piece(answer));
         let clock = Clock::start();
         let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
         let (mut times, mut last, mut all) = (Vec::with_capacity(1 << 16), clock.now(), 0);
@@ -434,10 +434,10 @@ fn add(a: io::Result<Found>, b: io::Result<Found>) -> io::Result<Found> {
     Ok(Found { messages_per_s, p50_ns: a.p50_ns, cost_ns })
 }
 
-/// Returns the result of `act`, and the CPU time that this thread has spent on it, in nanoseconds.
+/// Returns the result of `act`, and the CPU time that this thread has spent on it without polling, in nanoseconds.
 fn costing<T>(act: impl FnOnce() -> T) -> (T, f64) {
-    let before = Usage::of_thread().cpu_s();
-    (act(), (Usage::of_thread().cpu_s() - before) * 1e9)
+    let before = Usage::of_thread();
+    (act(), Usage::of_thread().since(&before).working_s() * 1e9)
 }
 
 fn joined<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
@@ -492,7 +492,7 @@ mod tests {
             [(Kind::Udp, 1, 1, 1400), (Kind::Tcp, 8, 1, 16), (Kind::Unix, 1, 1, 9000)]
         {
             let exchange = Exchange::Windowed { groups: 16, messages, answers, answer };
-            for wait in [Wait::Block, Wait::Spin] {
+            for wait in [Wait::Block, Wait::Adaptive, Wait::Spin] {
                 let found = Floor { size: 20, ..floor(kind, exchange, wait) }.measure();
                 let found = found.unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
                 assert!(found.messages_per_s > 100.0, "{kind:?} {exchange:?}: {found:?}");

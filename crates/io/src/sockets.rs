@@ -1,10 +1,9 @@
 mod waiting;
 
-pub(crate) use waiting::{LINGER, LITTLE};
-
 use crate::datagram::{Datagrams, PORTS, Port, Source};
 use crate::fairness::Round;
 use crate::hunch::Hunch;
+use crate::patience::Patience;
 use crate::stream::{ARRIVALS, Streams};
 use crate::transport::{Batch, Transport};
 use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters, Waker};
@@ -35,8 +34,8 @@ pub struct Sockets {
     heard_since_sleep: bool,
     /// Whether a look before a sleep finds input: while no reply is pending, and while one is.
     looks: [Hunch; 2],
-    /// Whether a look finds input after other threads could run once, and for a while.
-    hunches: [Hunch; 2],
+    /// How to wait after much was sent, and after little.
+    patience: [Patience; 2],
     /// Whether a look at one side after input on the other finds input.
     both: Hunch,
     /// Whether other threads wake this one: then it sleeps in the poller only.
@@ -73,7 +72,7 @@ impl Sockets {
             sent: 0,
             heard_since_sleep: false,
             looks: [Hunch::new(), Hunch::new()],
-            hunches: [Hunch::new(), Hunch::new()],
+            patience: [Patience::of_yielding(), Patience::new()],
             both: Hunch::new(),
             is_woken: false,
         })

@@ -101,6 +101,13 @@ impl Received {
         Ok(self.count)
     }
 
+    /// Receives as [`Received::receive`] does, and takes a second datagram if one is waiting.
+    #[inline]
+    pub(crate) fn receive_two(&mut self, fd: BorrowedFd<'_>, flags: libc::c_int, named: bool) -> io::Result<usize> {
+        self.want = self.want.max(2);
+        self.receive(fd, flags, named)
+    }
+
     /// Adapts the batch size, which grows only while full batches come: a single recvmsg is cheaper than a batch of
     /// one.
     #[inline]

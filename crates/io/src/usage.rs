@@ -1,6 +1,7 @@
 //! CPU time and memory that this process, a thread and the whole machine have used.
 #![allow(unsafe_code)]
 
+use crate::polling;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::mem::MaybeUninit;
@@ -20,6 +21,9 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// The largest resident set of the process, in bytes.
     pub max_rss_bytes: u64,
+    /// The seconds of that CPU time spent [polling](crate::polling) without finding; `None` if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling_s: Option<f64>,
 }
 
 impl Usage {
@@ -28,20 +32,27 @@ impl Usage {
     #[must_use]
     pub fn of(process: u32) -> Option<Usage> {
         let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-        parse_process(&stat, &status, ticks_per_s())
+        let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?.flatten();
+        // A thread that ends meanwhile is left out.
+        let statuses = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+        parse_process(&stat, &statuses.collect::<Vec<_>>(), ticks_per_s())
     }
 
     /// Returns the usage of all threads of this process.
     #[must_use]
     pub fn of_process() -> Usage {
-        usage(libc::RUSAGE_SELF)
+        usage(libc::RUSAGE_SELF).polling(polling::of_process())
     }
 
     /// Returns the usage of the calling thread; the resident set is still that of the process.
     #[must_use]
     pub fn of_thread() -> Usage {
-        usage(libc::RUSAGE_THREAD)
+        usage(libc::RUSAGE_THREAD).polling(polling::of_thread())
+    }
+
+    /// Returns this usage with its polling, which is no more than the CPU time.
+    fn polling(self, nanos: u64) -> Usage {
+        Usage { polling_s: Some((nanos as f64 * 1e-9).min(self.cpu_s())), ..self }
     }
 
     /// Returns the time in which the calling thread was ready to run and waited for a processor; `None` if the kernel does not measure it.
@@ -64,6 +75,12 @@ impl Usage {
         self.user_s + self.system_s
     }
 
+    /// Returns the seconds of CPU time without those of polling, as far as these are known.
+    #[must_use]
+    pub fn working_s(&self) -> f64 {
+        (self.cpu_s() - self.polling_s.unwrap_or(0.0)).max(0.0)
+    }
+
     /// Returns the usage of two processes together; the largest resident set is that of the larger one.
     #[must_use]
     pub fn and(self, other: Usage) -> Usage {
@@ -73,6 +90,7 @@ impl Usage {
             voluntary_switches: self.voluntary_switches + other.voluntary_switches,
             involuntary_switches: self.involuntary_switches + other.involuntary_switches,
             max_rss_bytes: self.max_rss_bytes.max(other.max_rss_bytes),
+            polling_s: self.polling_s.zip(other.polling_s).map(|(one, other)| one + other),
         }
     }
 
@@ -85,6 +103,7 @@ impl Usage {
             voluntary_switches: self.voluntary_switches.saturating_sub(earlier.voluntary_switches),
             involuntary_switches: self.involuntary_switches.saturating_sub(earlier.involuntary_switches),
             max_rss_bytes: self.max_rss_bytes,
+            polling_s: self.polling_s.zip(earlier.polling_s).map(|(now, earlier)| (now - earlier).max(0.0)),
         }
     }
 }
@@ -110,26 +129,29 @@ fn usage(who: libc::c_int) -> Usage {
         voluntary_switches: usage.ru_nvcsw as u64,
         involuntary_switches: usage.ru_nivcsw as u64,
         max_rss_bytes: usage.ru_maxrss as u64 * 1024,
+        polling_s: None,
     }
 }
 
-/// Parses the CPU time from `stat`, in steps of a clock tick, and the rest from `status`, where switches are those of
-/// the first thread (proc_pid_stat(5), proc_pid_status(5)).
-fn parse_process(stat: &str, status: &str, ticks_per_s: f64) -> Option<Usage> {
+/// Parses the CPU time of a process from `stat`, in steps of a clock tick, and the rest from the `status` of each of its threads
+/// (proc_pid_stat(5), proc_pid_status(5)).
+fn parse_process(stat: &str, statuses: &[String], ticks_per_s: f64) -> Option<Usage> {
     // The name in parentheses may hold anything.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     let (user_s, system_s) = (ticks()? / ticks_per_s, ticks()? / ticks_per_s);
-    let field = |name: &str| {
+    let field = |status: &String, name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         line.split_ascii_whitespace().next()?.parse::<u64>().ok()
     };
+    let each = |name: &'static str| statuses.iter().filter_map(move |status| field(status, name));
     Some(Usage {
         user_s,
         system_s,
-        voluntary_switches: field("voluntary_ctxt_switches").unwrap_or(0),
-        involuntary_switches: field("nonvoluntary_ctxt_switches").unwrap_or(0),
-        max_rss_bytes: field("VmHWM").unwrap_or(0) * 1024,
+        voluntary_switches: each("voluntary_ctxt_switches").sum(),
+        involuntary_switches: each("nonvoluntary_ctxt_switches").sum(),
+        max_rss_bytes: each("VmHWM").max().unwrap_or(0) * 1024,
+        polling_s: None,
     })
 }
 
@@ -248,15 +270,28 @@ mod tests {
         assert_eq!(Usage::of(u32::MAX), None);
     }
 
+    #[test]
+    fn polling_is_told_apart_and_never_more_than_the_cpu_time() {
+        let all = Usage { user_s: 1.0, system_s: 1.0, ..Usage::default() };
+        assert_eq!((all.polling_s, all.working_s()), (None, 2.0), "where it is not known");
+        let polled = all.polling(500_000_000);
+        assert_eq!((polled.polling_s, polled.working_s()), (Some(0.5), 1.5));
+        assert_eq!(all.polling(3_000_000_000).working_s(), 0.0);
+        assert_eq!((polled.and(polled).polling_s, polled.and(all).polling_s), (Some(1.0), None));
+        assert_eq!((polled.since(&polled).polling_s, polled.since(&all).polling_s), (Some(0.0), None));
+        assert!(Usage::of_process().polling_s.is_some() && Usage::of(std::process::id()).unwrap().polling_s.is_none());
+    }
+
     /// Parses lines of Linux 6.18; a program may have any name.
     #[test]
     fn the_fields_of_a_process_stand_behind_its_name() {
         let stat = "7 (a) b 1) S 1 7 7 0 -1 4194560 1 2 3 4 123 45 6 7 20 0 1 0 9";
         let status = "Name:\tx\nVmHWM:\t    2048 kB\nvoluntary_ctxt_switches:\t11\nnonvoluntary_ctxt_switches:\t3\n";
-        let used = parse_process(stat, status, 100.0).expect("all is there");
+        let statuses = [status.to_owned(), status.replace("11", "31")];
+        let used = parse_process(stat, &statuses, 100.0).expect("all is there");
         assert_eq!((used.user_s, used.system_s, used.max_rss_bytes), (1.23, 0.45, 2 << 20));
-        assert_eq!((used.voluntary_switches, used.involuntary_switches), (11, 3));
-        assert_eq!(parse_process("7 (x) S 1", status, 100.0), None);
+        assert_eq!((used.voluntary_switches, used.involuntary_switches), (42, 6), "of both threads");
+        assert_eq!(parse_process("7 (x) S 1", &statuses, 100.0), None);
     }
 
     #[test]

@@ -3,30 +3,27 @@ use core::fmt;
 use core::time::Duration;
 use thiserror::Error;
 
-/// How a driver waits when nothing is there.
+/// The way in which a driver waits for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Wait {
-    /// Not at all: look once and return.
+    /// Look once and return.
     Never,
-    /// Sleep in the kernel: no CPU is burnt, and a wake-up is paid.
-    #[default]
+    /// Sleep in the kernel at once, as a plain blocking program does: no look but the blocking call itself.
     Block,
-    /// Poll without sleeping: the lowest latency for one whole core.
+    /// Poll briefly before a sleep where that has paid lately, and sleep at once where it has not.
+    #[default]
+    Adaptive,
+    /// Poll without sleeping: the lowest latency for one whole processor.
     Spin,
     /// Poll for this long, then sleep.
     SpinThenBlock(Duration),
 }
 
 impl Wait {
-    /// Returns how long to poll before sleeping; `None` for neither.
+    /// Returns whether an idle thread sleeps, apart from short looks: a deadline then costs a timer of the kernel.
     #[must_use]
-    pub const fn polls_for(self) -> Option<Duration> {
-        match self {
-            Wait::Never => None,
-            Wait::Block => Some(Duration::ZERO),
-            Wait::Spin => Some(Duration::MAX),
-            Wait::SpinThenBlock(span) => Some(span),
-        }
+    pub const fn sleeps(self) -> bool {
+        matches!(self, Wait::Block | Wait::Adaptive)
     }
 }
 
@@ -35,6 +32,7 @@ impl fmt::Display for Wait {
         match self {
             Wait::Never => f.write_str("never"),
             Wait::Block => f.write_str("block"),
+            Wait::Adaptive => f.write_str("adaptive"),
             Wait::Spin => f.write_str("spin"),
             Wait::SpinThenBlock(span) => write!(f, "spin:{}us", span.as_micros()),
         }

@@ -141,7 +141,7 @@ impl Plan {
             until: Until::Count(1),
             warmup: Duration::ZERO,
             repeats: Repeats::Fixed(1),
-            wait: Wait::Block,
+            wait: Wait::Adaptive,
             seed: 1,
             stages: false,
             stall: Duration::from_secs(5),

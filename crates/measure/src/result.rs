@@ -89,7 +89,7 @@ pub struct Environment {
 /// A far end's report of its side when it is greeted. A fact that it does not report is null.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FarEndFacts {
-    /// How it waits: `block`, `spin` or `spin:50us`.
+    /// How it waits: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: Option<String>,
     /// The processors that it is bound to, as `cpu 1`.
     pub placement: Option<String>,
@@ -138,7 +138,7 @@ pub struct Measurement {
     /// Operations per second asked for, of an open-loop test or of updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_asked: Option<f64>,
-    /// How this side waited: `block`, `spin` or `spin:50us`.
+    /// How this side waited: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: String,
     /// The seed of everything drawn at random.
     pub seed: u64,

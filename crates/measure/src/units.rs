@@ -212,19 +212,20 @@ pub fn cpus(text: &str) -> Result<Cpus, String> {
     Ok(Cpus(cpus))
 }
 
-/// Parses how to wait: `block`, `spin`, or `spin:50us` for spinning that long before blocking.
+/// Parses how to wait: `adaptive`, `block`, `spin`, or `spin:50us` for spinning that long before blocking.
 ///
 /// # Errors
 /// A sentence that says what to write instead.
 pub fn wait(text: &str) -> Result<Wait, String> {
     match text.split_once(':') {
+        None if text == "adaptive" => Ok(Wait::Adaptive),
         None if text == "block" => Ok(Wait::Block),
         None if text == "spin" => Ok(Wait::Spin),
         Some(("spin", time)) => match span(time)? {
             time if time >= Duration::from_micros(1) && time <= Duration::from_secs(1) => Ok(Wait::SpinThenBlock(time)),
             _ => Err(format!("spin:{time} is not in spin:1us..=spin:1s")),
         },
-        _ => Err(format!("`{text}` is not a way to wait; write block, spin or spin:50us")),
+        _ => Err(format!("`{text}` is not a way to wait; write adaptive, block, spin or spin:50us")),
     }
 }
 
@@ -389,6 +390,7 @@ mod tests {
 
     #[test]
     fn ways_to_wait() {
+        assert_eq!(wait("adaptive"), Ok(Wait::Adaptive));
         assert_eq!(wait("block"), Ok(Wait::Block));
         assert_eq!(wait("spin"), Ok(Wait::Spin));
         assert_eq!(wait("spin:50us"), Ok(Wait::SpinThenBlock(Duration::from_micros(50))));

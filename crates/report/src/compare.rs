@@ -302,7 +302,7 @@ mod tests {
         let warnings = environment_warnings(&a.environment, &b.environment);
         assert_eq!(
             warnings,
-            ["far end's wait differs: A block, B spin", "far end's line differs: A unknown, B 10.00 Gbit/s"]
+            ["far end's wait differs: A adaptive, B spin", "far end's line differs: A unknown, B 10.00 Gbit/s"]
         );
     }
 
@@ -400,11 +400,11 @@ mod tests {
             ..sample::document()
         };
         let comparison = compare(&two(1.0, 1.001), &two(1.02, 0.801));
-        assert_eq!(comparison.pairs[0].plan, "tcp rate send 64 B 2×1 block");
+        assert_eq!(comparison.pairs[0].plan, "tcp rate send 64 B 2×1 adaptive");
         assert_eq!(
             comparison.sentence(),
             "Of 2 plans, B is faster in 0 and slower in 1; 1 cannot tell; the largest effect: tcp rate send 64 B 2×1 \
-             block, 0.800."
+             adaptive, 0.800."
         );
     }
 
@@ -442,12 +442,12 @@ mod tests {
     fn the_table_says_which_figure_and_which_way() {
         let comparison = compare(&faster(1.0), &faster(1.2));
         assert_eq!(
-            comparison_table(&comparison, Style { width: 100, color: false }),
-            "  plan                           figure                  A            B    B/A  interval      answer\n  \
-             tcp rate send 64 B 32×1 block  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244  faster\n  \
+            comparison_table(&comparison, Style { width: 104, color: false }),
+            "  plan                              figure                  A            B    B/A  interval      answer\n  \
+             tcp rate send 64 B 32×1 adaptive  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244  faster\n  \
              B/A over 1: B is faster. For times the ratio is inverted. Intervals at 95 %.\n  \
              Of 1 plan, B is faster in 1 and slower in 0; 0 cannot tell; the largest effect: tcp rate send 64 B\n  \
-             32×1 block, 1.200.\n"
+             32×1 adaptive, 1.200.\n"
         );
         let nothing = Comparison { pairs: Vec::new(), ..comparison };
         assert_eq!(comparison_table(&nothing, Style { width: 100, color: false }), "  no plan is in both\n");

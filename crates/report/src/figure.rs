@@ -97,7 +97,7 @@ pub(crate) fn protocol_text(measurement: &Measurement) -> String {
     }
 }
 
-/// Returns the plan in a few words: `tcp rate send 1 KiB 64×1 block`.
+/// Returns the plan in a few words: `tcp rate send 1 KiB 64×1 adaptive`.
 #[must_use]
 pub fn plan_text(measurement: &Measurement) -> String {
     let m = measurement;
@@ -129,6 +129,13 @@ pub(crate) fn window_text(measurement: &Measurement) -> String {
     let Measurement { window, channels, batch, .. } = measurement;
     let window = window.map_or_else(|| "none".to_owned(), |window| window.to_string());
     if *batch > 1 { format!("{window}×{channels} b{batch}") } else { format!("{window}×{channels}") }
+}
+
+/// Returns the link of a group of measurements, and how both sides wait where that is the same for all and in real time.
+pub(crate) fn link_text(group: &[&Measurement]) -> String {
+    let first = group[0];
+    let is_named = !first.link.starts_with("sim+") && group.iter().all(|m| m.wait == first.wait);
+    if is_named { format!("{}, wait {}", first.link, first.wait) } else { first.link.clone() }
 }
 
 /// Describes a test in a few words.

@@ -81,10 +81,14 @@ pub fn from_str(text: &str) -> Result<Document, JsonError> {
 }
 
 /// Turns a document of an earlier version into one of this version: a baseline of bare sockets is a plain loop, which is no bound of which
-/// there is a share.
+/// there is a share; and sides that waited by `block` polled before they slept, which is `adaptive`.
 fn upgrade(document: &mut Value) {
+    if let Some(wait) = document.pointer_mut("/environment/far_end/wait") {
+        upgrade_wait(wait);
+    }
     let Some(Value::Array(measurements)) = document.get_mut("measurements") else { return };
     for measurement in measurements {
+        measurement.get_mut("wait").into_iter().for_each(upgrade_wait);
         let kind = measurement.pointer("/limit/kind").and_then(Value::as_str);
         if matches!(kind, Some("baseline" | "floor"))
             && let Some(fields) = measurement.as_object_mut()
@@ -92,6 +96,12 @@ fn upgrade(document: &mut Value) {
         {
             fields.insert("times_plain_loop".into(), share);
         }
+    }
+}
+
+fn upgrade_wait(wait: &mut Value) {
+    if wait == "block" {
+        *wait = "adaptive".into();
     }
 }
 
@@ -157,7 +167,10 @@ mod tests {
                 assert_eq!((kind(old), &old.rate, old.loss), (kind(new), &new.rate, new.loss));
                 let reached = |m: &hodo_measure::Measurement| (m.share_of_limit, m.times_plain_loop);
                 assert_eq!(reached(old), reached(new), "{}", figure::plan_text(old));
+                assert_eq!(old.wait, new.wait, "what they call `block` polls before it sleeps");
             }
+            let far_wait = |document: &Document| document.environment.far_end.clone().and_then(|far| far.wait);
+            assert!(far_wait(&old).is_none_or(|wait| wait == "adaptive"));
             let comparison = crate::compare(&old, &new);
             assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
         }

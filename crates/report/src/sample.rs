@@ -217,10 +217,10 @@ fn cpu(local: f64, remote: f64, rate: f64) -> Cpu {
         percent,
         user_s: percent / 100.0 * 0.4,
         system_s: percent / 100.0 * 1.6,
+        polling_s: Some(0.0),
         voluntary_switches: 12,
         involuntary_switches: 40,
         max_rss_bytes: 6 << 20,
-        ..ProcessCpu::default()
     };
     Cpu {
         machine_percent: Some(97.4),
@@ -230,6 +230,8 @@ fn cpu(local: f64, remote: f64, rate: f64) -> Cpu {
         remote: Some(process(remote)),
         local_ns_per_operation: Some((local * 1e7 / rate).round()),
         remote_ns_per_operation: Some((remote * 1e7 / rate).round()),
+        local_sleeps_per_operation: Some(0.0),
+        remote_sleeps_per_operation: Some(0.0),
     }
 }
 
@@ -261,7 +263,7 @@ fn environment() -> Environment {
         governor: None,
         started: Some("2024-05-17T09:30:00Z".into()),
         arguments: ["hodo", "bench", "tcp"].map(String::from).to_vec(),
-        far_end: Some(FarEndFacts { wait: Some("block".into()), ..FarEndFacts::default() }),
+        far_end: Some(FarEndFacts { wait: Some("adaptive".into()), ..FarEndFacts::default() }),
     }
 }
 

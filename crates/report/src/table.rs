@@ -104,7 +104,7 @@ fn block(group: &[&Measurement], columns: &[Column], style: Style) -> String {
     let first = group[0];
     let title =
         format!("{}, {}: {}", clean(&figure::protocol_text(first)), first.test, figure::test_meaning(first.test));
-    let link = clean(&first.link);
+    let link = clean(&figure::link_text(group));
     let beside = title.chars().count() + 2 + link.chars().count() <= style.width;
     let mut text = Tone::Title.paint(&title, style.color);
     text.push_str(if beside { "  " } else { "\n" });

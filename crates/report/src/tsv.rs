@@ -2,10 +2,10 @@
 
 use crate::figure;
 use crate::units::round_to;
-use hodo_measure::{Document, Latency, Measurement, ProcessCpu};
+use hodo_measure::{Document, Latency, Measurement};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 59] = [
+pub const COLUMNS: [&str; 63] = [
     "protocol",
     "link",
     "test",
@@ -65,6 +65,10 @@ pub const COLUMNS: [&str; 59] = [
     "times_plain_loop",
     "stalls",
     "stalled_s",
+    "cpu_local_polling_s",
+    "cpu_remote_polling_s",
+    "cpu_local_sleeps_per_operation",
+    "cpu_remote_sleeps_per_operation",
 ];
 
 /// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
@@ -72,7 +76,7 @@ pub const COLUMNS: [&str; 59] = [
 /// If sizes were drawn at random, `size_bytes` holds their mean, rounded up, so that the column stays numeric and
 /// `operations_per_s * size_bytes` stays the payload rate. Floats have seven significant digits. Tabs and line ends
 /// inside a name become spaces. `rate_low` and `rate_high` are the ends of the interval of `operations_per_s`;
-/// `cpu_s_per_gbit` is CPU time of both processes, `user_s` and `system_s` that of this one; what begins with `simulation` is the cost of
+/// `cpu_s_per_gbit` is CPU time of both processes without polling, `user_s` and `system_s` that of this one; what begins with `simulation` is the cost of
 /// computing a simulated link on this host; `average_packet_time_us` is one over the rate, where `average_time_us` is the time of an operation
 /// from its start to its end.
 #[must_use]
@@ -141,9 +145,8 @@ fn limit_cells(m: &Measurement) -> [String; 5] {
 
 fn detail_cells(m: &Measurement) -> [String; 16] {
     let latency = |of: fn(&Latency) -> u64| time_us(m.latency_ns.as_ref().map(|latency| of(latency) as f64));
-    let cpu_s = |process: ProcessCpu| process.user_s + process.system_s;
     let gigabits = m.payload_bytes as f64 * 8e-9;
-    let both_s = m.cpu.local.zip(m.cpu.remote).map(|(local, remote)| cpu_s(local) + cpu_s(remote));
+    let both_s = m.cpu.local.zip(m.cpu.remote).map(|(local, remote)| local.working_s() + remote.working_s());
     [
         latency(|latency| latency.min),
         latency(|latency| latency.p90),
@@ -184,12 +187,16 @@ fn simulation_cells(m: &Measurement) -> [String; 7] {
     ]
 }
 
-fn cells_of_version_3(m: &Measurement) -> [String; 4] {
+fn cells_of_version_3(m: &Measurement) -> [String; 8] {
     [
         number(Some(1e6 / m.rate.operations_per_s.median)),
         number(m.times_plain_loop),
         m.stalls.len().to_string(),
         number(Some(m.stalls.iter().fold(0.0, |sum, stall| sum + stall.lasted_s))),
+        number(m.cpu.local.and_then(|process| process.polling_s)),
+        number(m.cpu.remote.and_then(|process| process.polling_s)),
+        number(m.cpu.local_sleeps_per_operation),
+        number(m.cpu.remote_sleeps_per_operation),
     ]
 }
 
@@ -229,15 +236,16 @@ mod tests {
              system_s\trate_asked\tseed\tduplicated\treordered\trefused\toverrun\tsimulated\thost\tkernel\t\
              started\tcommit\tsimulation_host_s\tsimulation_times_real_time\tsimulation_machine_percent\t\
              simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s\t\
-             average_packet_time_us\ttimes_plain_loop\tstalls\tstalled_s"
+             average_packet_time_us\ttimes_plain_loop\tstalls\tstalled_s\tcpu_local_polling_s\t\
+             cpu_remote_polling_s\tcpu_local_sleeps_per_operation\tcpu_remote_sleeps_per_operation"
         );
         assert_eq!(
             lines[1],
-            "tcp\ttcp://127.0.0.1:4242\trate\tsend\t32768\t32\t1\t1\tblock\t5\t156250\t40960\t207.8647\t205.055\t\
+            "tcp\ttcp://127.0.0.1:4242\trate\tsend\t32768\t32\t1\t1\tadaptive\t5\t156250\t40960\t207.8647\t205.055\t\
              244.351\t97.4\t98.2\t96.1\t43574.47\t\t0\t0\tstable\t\
              plain_loop\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
              0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t\t\
-             6.4\t0.94\t0\t0"
+             6.4\t0.94\t0\t0\t0\t0\t0\t0"
         );
         assert_eq!(lines.len(), 2);
     }

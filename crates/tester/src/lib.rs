@@ -35,7 +35,7 @@ pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document}
 pub use congestion::check_congestion;
 pub use demonstration::demonstration;
 pub use error::{Error, ended};
-pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON};
+pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON, USAGE_REQUEST, usage_line};
 pub use limit::{limit, plain_loop};
 pub use line::Line;
 pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};
@@ -43,6 +43,7 @@ pub use output_file::OutputFile;
 pub use outputs::{ONE_FOR_STDOUT, OutputPaths, Outputs};
 pub use plan::{Choice, Timing};
 pub use private_dir::PrivateDir;
+pub use process::FarEndProcess;
 pub use protocol::{Catalog, Description, Figures, Preset, Protocol, Scenario, TestGroup};
 pub use serve::{LOOPBACK, ServeSettings, Server, Service, serve};
 pub use simulated::{SERVER_NODE, networks, simulated, simulated_far_end};

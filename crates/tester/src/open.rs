@@ -1,6 +1,6 @@
 //! Links from URIs.
 
-use crate::{Error, Uri};
+use crate::{Error, FarEndProcess, Uri};
 use hodo_io::{Clock, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
 use hodo_measure::limits::Carrier;
@@ -34,7 +34,7 @@ pub struct Settings {
     /// Operations in a packet, where the protocol concatenates.
     pub batch: u32,
     /// The process of a far end that was started here; `None` if it is elsewhere or not known.
-    pub far_process: Option<u32>,
+    pub far_process: Option<FarEndProcess>,
     /// Whether every operation has a connection of its own, opened and closed with it (`TCP_CRR`).
     pub reconnect: bool,
     /// The seed of everything drawn at random.
@@ -137,7 +137,7 @@ pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: 
         if has_cpus {
             return refused("--cpu", "a simulation takes no time of a processor; leave it out");
         }
-        if !matches!(wait, Wait::Block | Wait::Never) {
+        if !(wait.sleeps() || wait == Wait::Never) {
             return refused(&format!("--wait {wait}"), "a simulation waits in virtual time; leave it out");
         }
         return Ok(());

@@ -68,7 +68,7 @@ impl Timing {
             until: Until::Elapsed(Duration::from_millis(until)),
             warmup: Duration::from_millis(warmup),
             repeats: Repeats::Fixed(6),
-            wait: Wait::Block,
+            wait: Wait::Adaptive,
             seed: 1,
             stages: false,
             timeout: Duration::from_secs(5),

@@ -1,27 +1,70 @@
 //! A far end in a process of its own, which cannot outlive this one.
 
+use crate::far_end::{USAGE_REQUEST, read_usage};
 use crate::{Error, FarEnd};
+use hodo_io::Clock;
+use hodo_io::usage::Usage;
 use hodo_machine::Wait;
 use hodo_measure::units::cpus_text;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
 /// The time that the process may take to end by itself.
 const GRACE: Duration = Duration::from_secs(1);
 
+/// The time that it may take to say what it has used.
+const PROMPT: Duration = Duration::from_millis(200);
+/// The lines that it may have printed and nobody has read.
+const LINES_MAX: usize = 16;
+
 /// A running process. Dropped, it is stopped.
 pub(crate) struct Process {
     child: Child,
+    far_end: FarEndProcess,
+}
+
+/// The process of a far end that was started here, as its links know it.
+#[derive(Debug, Clone)]
+pub struct FarEndProcess {
+    id: u32,
+    pipes: Arc<Mutex<Pipes>>,
+}
+
+#[derive(Debug)]
+struct Pipes {
     /// Standard input, open for as long as the far end is to run: it stops when this is closed, however this process
     /// ends.
     stdin: Option<ChildStdin>,
-    /// Standard output, kept open because later output would otherwise kill the far end.
-    _stdout: Option<BufReader<ChildStdout>>,
+    /// The lines of standard output.
+    lines: Receiver<String>,
+}
+
+impl FarEndProcess {
+    /// Returns the number of the process.
+    #[must_use]
+    pub const fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the usage of the process as it says itself, otherwise as far as the system says.
+    #[must_use]
+    pub fn usage(&self) -> Option<Usage> {
+        self.said().or_else(|| Usage::of(self.id))
+    }
+
+    fn said(&self) -> Option<Usage> {
+        let mut pipes = self.pipes.lock().unwrap_or_else(PoisonError::into_inner);
+        // Lines that are there already are replies to earlier requests, which came too late.
+        pipes.lines.try_iter().for_each(drop);
+        pipes.stdin.as_mut()?.write_all(format!("{USAGE_REQUEST}\n").as_bytes()).ok()?;
+        read_usage(&pipes.lines.recv_timeout(PROMPT).ok()?)
+    }
 }
 
 /// The settings of a far end that is started here.
@@ -42,24 +85,23 @@ impl Process {
             .spawn()
             .map_err(|why| Error::Failed(format!("the far end cannot be started: {why}")))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take().expect("standard output is piped"));
-        let mut process = Process { child, stdin, _stdout: None };
-        let begins = far_end.says;
-        let Some((lines, stdout)) = first_lines(stdout, begins.len(), launch.timeout).map_err(|why| no_thread(&why))?
-        else {
-            return Err(process.did_not_start(launch.timeout));
-        };
-        let said = lines.lines().zip(begins).map_while(|(line, begin)| Some(line.strip_prefix(begin)?.to_owned()));
+        let lines = lines_of(stdout).map_err(|why| no_thread(&why))?;
+        let clock = Clock::start();
+        let end = clock.now() + launch.timeout;
+        let next = || lines.recv_timeout(end - clock.now()).ok();
+        let said = far_end.says.iter().map_while(|begin| Some(next()?.trim_end().strip_prefix(begin)?.to_owned()));
         let said: Vec<String> = said.collect();
-        if said.len() < begins.len() {
+        let far_process = FarEndProcess { id: child.id(), pipes: Arc::new(Mutex::new(Pipes { stdin, lines })) };
+        let mut process = Process { child, far_end: far_process };
+        if said.len() < far_end.says.len() {
             return Err(process.did_not_start(launch.timeout));
         }
-        process._stdout = Some(stdout);
         Ok((process, said))
     }
 
-    /// Returns the number of the process.
-    pub(crate) fn id(&self) -> u32 {
-        self.child.id()
+    /// Returns the process as its links know it.
+    pub(crate) fn far_end(&self) -> &FarEndProcess {
+        &self.far_end
     }
 
     /// Returns the reason why the process has ended; `None` while it runs.
@@ -88,7 +130,7 @@ impl Process {
 
     /// Requests the process to end, and kills it if it does not, as when it is stopped. Returns how it ended by itself.
     fn stop(&mut self) -> Option<ExitStatus> {
-        drop(self.stdin.take());
+        drop(self.far_end.pipes.lock().unwrap_or_else(PoisonError::into_inner).stdin.take());
         let (tell, told) = mpsc::channel();
         let child = self.child.id();
         // Nobody listens any more where the child had to be killed; without a thread it is killed at once.
@@ -135,23 +177,20 @@ fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
     command
 }
 
-/// Returns the first lines of a child's output, and the rest of the output; `None` if they do not come within
-/// `timeout`.
-fn first_lines(
-    stdout: ChildStdout,
-    count: usize,
-    timeout: Duration,
-) -> io::Result<Option<(String, BufReader<ChildStdout>)>> {
-    let (send, receive) = mpsc::channel();
+/// Returns the lines of a child's output as they come. They are read to the end, because the child would be killed by writing to a pipe
+/// that nobody has, or stand still at one that is full; those that nobody takes are dropped.
+fn lines_of(stdout: ChildStdout) -> io::Result<Receiver<String>> {
+    let (send, lines) = mpsc::sync_channel(LINES_MAX);
     Builder::new().spawn(move || {
-        let mut lines = String::new();
         let mut reader = BufReader::new(stdout);
-        // Bounded, because it might be any program.
-        let mut bounded = reader.by_ref().take(4096);
-        for _ in 0..count {
-            let _ = bounded.read_line(&mut lines);
+        loop {
+            let mut line = String::new();
+            // Bounded, because it might be any program.
+            match reader.by_ref().take(4096).read_line(&mut line) {
+                Ok(1..) => drop(send.try_send(line)),
+                _ => return,
+            }
         }
-        let _ = send.send((lines, reader));
     })?;
-    Ok(receive.recv_timeout(timeout).ok())
+    Ok(lines)
 }

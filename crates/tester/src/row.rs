@@ -117,8 +117,8 @@ impl<'a> Row<'a> {
     /// Runs the plan.
     fn run(&self, opened: &mut Opened, pauses: u32, interface: Option<String>, far_end: Option<&Running>) -> Run {
         let programs = Programs::except(far_end.map(Running::processes_behind).unwrap_or_default());
-        let far_process = match (self.settings.far_process, far_end) {
-            (Some(process), _) => FarProcess::Here(process),
+        let far_process = match (&self.settings.far_process, far_end) {
+            (Some(process), _) => FarProcess::Here(process.id()),
             (None, Some(_)) => FarProcess::None,
             (None, None) => {
                 if self.is_here {

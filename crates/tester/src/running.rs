@@ -2,7 +2,7 @@
 
 use crate::placement::Placement;
 use crate::private_dir::PrivateDir;
-use crate::process::{Launch, Process, no_thread};
+use crate::process::{FarEndProcess, Launch, Process, no_thread};
 use crate::{Conditions, Error, FarEnd, Host, ServeSettings, Timing, Uri};
 use hodo_machine::Address;
 use hodo_measure::FarEndFacts;
@@ -87,17 +87,19 @@ impl Running {
     }
 
     /// Returns the far end's process, if it is not this one.
-    pub(crate) fn process(&self) -> Option<u32> {
+    pub(crate) fn process(&self) -> Option<&FarEndProcess> {
         match &self.place {
-            Place::Process(process) => Some(process.id()),
+            Place::Process(process) => Some(process.far_end()),
             Place::Thread(_) => None,
         }
     }
 
     /// Returns the processes of the far ends behind it.
     pub(crate) fn processes_behind(&self) -> Vec<u32> {
-        let behind =
-            self.behind.iter().flat_map(|behind| behind.process().into_iter().chain(behind.processes_behind()));
+        let behind = self
+            .behind
+            .iter()
+            .flat_map(|behind| behind.process().map(FarEndProcess::id).into_iter().chain(behind.processes_behind()));
         behind.collect()
     }
 

@@ -38,7 +38,7 @@ pub fn simulated_far_end(settings: &Settings) -> ServeSettings {
     ServeSettings {
         threads: 1,
         cpus: Vec::new(),
-        wait: Wait::Block,
+        wait: Wait::Adaptive,
         congestion: None,
         socket_buffer: None,
         size_max: settings.size_max,

@@ -64,7 +64,7 @@ impl Steps<'_> {
     fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.placement(plan);
         let uri = self.meet(&placement, far_end)?;
-        let far_process = far_end.as_ref().and_then(Running::process);
+        let far_process = far_end.as_ref().and_then(Running::process).cloned();
         let settings = Settings { far_process, ..self.settings(plan, &placement) };
         let mut opened = crate::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(Nic::towards);

@@ -68,6 +68,6 @@ mod tests {
         let Some(Command::Bench(bench)) = Cli::try_parse_from(words).unwrap().command else { panic!("not bench") };
         let mut arguments: Vec<String> = words.map(str::to_owned).to_vec();
         complete(&bench, &crate::bench::plan::timing(&bench, None), &mut arguments);
-        assert_eq!(arguments[6..].join(" "), "--batch 1 --warmup 200ms --wait block --timeout 5s --duration 500ms");
+        assert_eq!(arguments[6..].join(" "), "--batch 1 --warmup 200ms --wait adaptive --timeout 5s --duration 500ms");
     }
 }

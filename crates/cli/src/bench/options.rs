@@ -107,8 +107,8 @@ pub struct MeasuringOptions {
     /// Stop after this many repeats even if the interval is still too wide.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = value_parser!(u32).range(2..=1000), allow_negative_numbers = true)]
     pub max_repeats: u32,
-    /// How both sides wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    /// How both sides wait: adaptive, block, spin, or spin:50us to spin that long and then block.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
     /// Processors, as 0,1 or 0-3. With one channel, this side runs on the first, and a far end started here on the
     /// last. With many channels, both sides run a thread on each [default: all if the far end is started here,

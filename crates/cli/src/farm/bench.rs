@@ -147,7 +147,7 @@ pub struct BenchOptions {
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
     pub cpu: Option<Cpus>,
     /// How both sides wait.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
     /// TCP congestion control [default: the system's].
     #[arg(long, value_name = "NAME")]

@@ -18,8 +18,8 @@ const _: () = assert!(wire::CONTROLLER_PORT == 5500);
 /// How a process of the farm runs.
 #[derive(Debug, Args)]
 pub struct ProcessOptions {
-    /// How to wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait)]
+    /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
     /// Processors to run on, one per thread [default: the kernel's choice].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]

@@ -70,7 +70,7 @@ pub struct ServeOptions {
     /// Write the process number to this file; a second server with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
-    /// How to wait: block, spin, or spin:50us to spin that long and then block [default: block].
+    /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block [default: adaptive].
     #[arg(long, value_name = "HOW", value_parser = units::wait)]
     pub wait: Option<Wait>,
     /// The processor to run on [default: the kernel's choice].

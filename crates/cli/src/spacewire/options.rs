@@ -25,8 +25,8 @@ pub struct PortOptions {
     /// How long connecting, a reply, and sending without progress may take.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Port")]
     pub timeout: Duration,
-    /// How to wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait, help_heading = "Port")]
+    /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait, help_heading = "Port")]
     pub wait: Wait,
 }
 

@@ -31,7 +31,11 @@ impl Datagrams {
             Source::Port(number) => (true, self.ports[number as usize].tells_arrival),
             Source::Opened(_) => (false, false),
         };
-        let outcome = if tells || self.joining.is_needed() {
+        // Whether more are waiting shows without a look of its own: this receive takes a second one, if it is there.
+        let probes = self.joining.is_to_probe();
+        let outcome = if probes {
+            self.received.receive_two(fd, flags, named)
+        } else if tells || self.joining.is_needed() {
             self.received.receive(fd, flags, named)
         } else {
             self.received.receive_one(fd, flags, named)
@@ -68,29 +72,14 @@ impl Datagrams {
         if matches!(source, Source::Opened(_)) {
             self.in_flight = self.in_flight.saturating_sub(datagrams as usize);
         }
-        if self.joining.note(datagrams) {
+        if probes {
+            if self.joining.probed(count > 1) {
+                self.set_joining(source, true);
+            }
+        } else if self.joining.note(datagrams) {
             self.set_joining(source, false);
         }
         Ok(Some(now))
-    }
-
-    /// Checks whether more datagrams are waiting right after the last ones were handled, if the decision on joining
-    /// needs it.
-    #[inline]
-    pub(crate) fn look_on<M: Machine>(
-        &mut self,
-        source: Source,
-        clock: &Clock,
-        machine: &mut M,
-    ) -> io::Result<Option<Instant>> {
-        if !self.joining.wants_look() {
-            return Ok(None);
-        }
-        let seen = self.read(source, libc::MSG_DONTWAIT, clock, machine)?;
-        if self.joining.looked(seen.is_some()) {
-            self.set_joining(source, true);
-        }
-        Ok(seen)
     }
 
     fn set_joining(&self, source: Source, on: bool) {

@@ -1,10 +1,10 @@
 //! The system calls of one side of a floor: large writes, and datagrams that the kernel cuts and joins.
 
 use super::{Floor, GIVE_UP, Kind};
-use crate::Clock;
-use crate::sockets::{LINGER, LITTLE};
+use crate::patience::{Begin, Patience, Poll};
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
+use crate::{Clock, polling};
 use hodo_machine::{Instant, Wait};
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -18,8 +18,10 @@ pub(super) struct Calls {
     buffer: Vec<u8>,
     datagrams: Option<Received>,
     cut: Option<u16>,
-    /// Whether a receive that may sleep looks for a while first, as an endpoint does while a small reply is owed.
-    lingers: bool,
+    /// How a receive that may sleep begins, where both sides wait adaptively.
+    patience: Option<Patience>,
+    /// The empty looks since a side that polls last found something.
+    poll: Option<Poll>,
     /// Whether each reply goes to where the last datagram came from.
     answers: bool,
     to: Option<RawAddress>,
@@ -45,20 +47,16 @@ impl Calls {
         Calls {
             udp,
             yields: floor.is_crowded(),
-            flags: if matches!(floor.wait, Wait::Block) { 0 } else { libc::MSG_DONTWAIT },
+            flags: if floor.wait.sleeps() { 0 } else { libc::MSG_DONTWAIT },
             buffer: vec![0; size.max(1)],
             datagrams: (udp && size > floor.size).then(Received::new),
             cut: (udp && size > floor.size).then(|| u16::try_from(floor.size).ok()).flatten(),
-            lingers: false,
+            patience: (floor.wait == Wait::Adaptive).then(Patience::new),
+            poll: None,
             answers: false,
             to: None,
             clock: Clock::start(),
         }
-    }
-
-    /// Converts to the calls of a side that is owed a reply, which waits for it as an endpoint does.
-    pub(super) fn owed(self, reply: usize) -> Self {
-        Calls { lingers: self.flags == 0 && reply <= LITTLE, ..self }
     }
 
     /// Converts to the calls of the far side, which replies to each sender. A stream needs no address for that.
@@ -115,13 +113,7 @@ impl Calls {
     /// Receives the bytes that are there, and waits for some only if `wait` is set.
     #[inline]
     pub(super) fn receive_some(&mut self, fd: BorrowedFd<'_>, wait: bool) -> io::Result<Option<usize>> {
-        let flags = self.flags;
-        if !wait {
-            self.flags = libc::MSG_DONTWAIT;
-        }
-        let came = self.receive(fd);
-        self.flags = flags;
-        came
+        if wait { self.receive(fd) } else { self.look(fd, libc::MSG_DONTWAIT) }
     }
 
     /// Returns whether a wait sleeps.
@@ -132,52 +124,83 @@ impl Calls {
     /// Receives some bytes, and returns their number; `None` if none came in time.
     #[inline]
     pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
+        if self.patience.is_some() {
+            return self.receive_adaptively(fd);
+        }
+        let came = self.look(fd, self.flags)?;
+        if self.flags != 0 {
+            self.note_look(came.is_some());
+        }
+        Ok(came)
+    }
+
+    /// Counts the time from the first empty look to the one that finds something.
+    #[inline]
+    fn note_look(&mut self, found: bool) {
+        if found {
+            self.poll.take().iter().for_each(|poll| polling::add(poll.polled_ns()));
+            return;
+        }
+        if self.yields {
+            sys::yield_now();
+        }
+        let now = self.clock.now();
+        self.poll.get_or_insert(Poll::begin(now)).looked(now);
+    }
+
+    /// Receives as an endpoint does that waits adaptively.
+    fn receive_adaptively(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
+        let mut poll = Poll::begin(self.clock.now());
+        let begin = self.patience.as_mut().map_or(Begin::Sleep, |patience| patience.begin(poll.began()));
+        if begin == Begin::Sleep {
+            let came = self.look(fd, 0)?;
+            let took_ns = poll.took_ns(self.clock.now());
+            self.patience.iter_mut().filter(|_| came.is_some()).for_each(|patience| patience.slept(took_ns));
+            return Ok(came);
+        }
+        let (came, now) = loop {
+            if begin == Begin::Yield {
+                sys::yield_now();
+            }
+            let (came, now) = (self.look(fd, libc::MSG_DONTWAIT)?, self.clock.now());
+            if came.is_some() || !poll.looked(now) {
+                break (came, now);
+            }
+        };
+        polling::add(poll.polled_ns());
+        self.patience.iter_mut().for_each(|patience| match came {
+            Some(_) => patience.found(poll.took_ns(now), poll.polled_ns(), now),
+            None => patience.found_nothing(poll.polled_ns(), now),
+        });
+        if came.is_some() { Ok(came) } else { self.look(fd, 0) }
+    }
+
+    /// Receives with these flags.
+    #[inline]
+    fn look(&mut self, fd: BorrowedFd<'_>, flags: i32) -> io::Result<Option<usize>> {
         let came = match &mut self.datagrams {
             Some(received) => {
                 let runs = match self.cut {
-                    Some(_) => received.receive(fd, self.flags, self.answers),
-                    None => received.receive_one(fd, self.flags, self.answers),
+                    Some(_) => received.receive(fd, flags, self.answers),
+                    None => received.receive_one(fd, flags, self.answers),
                 };
                 if self.answers && runs.is_ok() {
                     self.to = Some(*received.run(0).from);
                 }
                 runs.map(|runs| (0..runs).map(|index| received.run(index).bytes.len()).sum())
             }
-            None => sys::receive(fd, &mut self.buffer, self.flags),
+            None => sys::receive(fd, &mut self.buffer, flags),
         };
         match came {
             Ok(count) => Ok(Some(count)),
-            Err(error) if sys::is_vain(&error) => {
-                if self.yields && self.flags != 0 {
-                    std::thread::yield_now();
-                }
-                Ok(None)
-            }
+            Err(error) if sys::is_vain(&error) => Ok(None),
             Err(error) => Err(error),
-        }
-    }
-
-    /// Looks for bytes for a while, and lets other threads run, before a receive that sleeps. Returns their number, 0 if
-    /// none came or the stream is at its end, which the next receive tells apart.
-    fn linger(&mut self, fd: BorrowedFd<'_>) -> io::Result<usize> {
-        let began = self.clock.now();
-        loop {
-            if let Some(count) = self.receive_some(fd, false)? {
-                return Ok(count);
-            }
-            sys::yield_now();
-            if self.clock.now() - began >= LINGER {
-                return Ok(0);
-            }
         }
     }
 
     #[inline]
     pub(super) fn receive_exactly(&mut self, fd: BorrowedFd<'_>, size: usize) -> io::Result<()> {
         let (mut came, mut empty) = (0, 0u32);
-        if self.lingers {
-            came = self.linger(fd)?;
-        }
         while came < size {
             match self.receive(fd)? {
                 Some(0) => return Err(ErrorKind::UnexpectedEof.into()),

@@ -4,7 +4,7 @@ use super::{COUNTED, Calls, Floor, Kind, Measurement, WARM_UP};
 use crate::connect::{prepare_stream, socket_for};
 use crate::sys::{self, RawAddress};
 use crate::{Clock, SocketSettings};
-use hodo_machine::{Address, Wait};
+use hodo_machine::Address;
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -81,7 +81,7 @@ impl Floor {
     /// Returns the first connection, and the listener where it waits to be accepted.
     pub(super) fn first_connection(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (listener, place) = listener(self.kind)?;
-        if !matches!(self.wait, Wait::Block) {
+        if !self.wait.sleeps() {
             sys::set_nonblocking(listener.as_fd(), true)?;
         }
         Ok((place.connect(&self.settings)?, listener))

@@ -1,9 +1,10 @@
 //! The wait for the next input: the one loop of all receives.
 
 use super::{ARRIVALS, Datagrams, PORTS, RECEIVE_SPAN, Side, Sockets, Source};
+use crate::patience::{Begin, LINGER, Poll};
 use crate::poller::{Ready, span_until};
 use crate::stream::LOOK_UP;
-use crate::{Clock, sys};
+use crate::{Clock, polling, sys};
 use hodo_machine::{Instant, Machine, Peer, Wait};
 use std::io;
 use std::time::Duration;
@@ -13,12 +14,12 @@ const SPINS: u32 = 32;
 const ROUNDS: u32 = 8;
 /// The number of looks at the side where the next input is expected, in a round before one at the other.
 const EXPECTED: u32 = 3;
-/// The time for which a pending reply is looked for before a sleep, while other threads may run: a wake-up costs half
-/// of this.
-pub(crate) const LINGER: Duration = Duration::from_micros(50);
+
+/// The time after which a reply that has not arrived is lost, or takes so long that polling for it does not pay.
+const LATE: Duration = Duration::from_micros(100);
 
 /// The bytes that count as a little: the window of a device, or a few requests.
-pub(crate) const LITTLE: usize = 64 << 10;
+const LITTLE: usize = 64 << 10;
 /// The datagrams in flight at most at which a thread between datagrams and streams looks for a while. With more, one comes soon,
 /// and a sleep gathers more of them, and of what comes on the other side.
 const FEW: usize = 2;
@@ -44,28 +45,23 @@ impl Sockets {
             let seen = self.look(clock, machine)?;
             return Ok(seen.or_else(|| self.streams.welcome(clock, machine)));
         }
-        if let Some(source) = self.datagrams.solo() {
-            let seen = self.datagrams.look_on(source, clock, machine)?;
-            if self.note(Side::Datagrams, seen).is_some() {
-                return Ok(seen);
+        match wait {
+            Wait::Never => {
+                self.streams.gather_no_more();
+                self.look(clock, machine)
+            }
+            Wait::Block => self.sleep(until, clock, machine),
+            Wait::Adaptive => self.linger(until, clock, machine),
+            Wait::Spin => self.spin(until, clock, machine),
+            Wait::SpinThenBlock(span) => {
+                let spin_until = (clock.now() + span).min(until);
+                let seen = self.spin(spin_until, clock, machine)?;
+                if seen.is_some() || spin_until == until {
+                    return Ok(seen);
+                }
+                self.sleep(until, clock, machine)
             }
         }
-        let Some(spins) = wait.polls_for() else {
-            self.streams.gather_no_more();
-            return self.look(clock, machine);
-        };
-        if spins.is_zero() {
-            if let Some(now) = self.linger(clock, machine)? {
-                return Ok(Some(now));
-            }
-        } else {
-            let spin_until = (clock.now() + spins).min(until);
-            let seen = self.spin(spin_until, clock, machine)?;
-            if seen.is_some() || spin_until == until {
-                return Ok(seen);
-            }
-        }
-        self.sleep(until, clock, machine)
     }
 
     /// Passes on input that is known without a look.
@@ -174,7 +170,7 @@ impl Sockets {
                 let seen = self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?;
                 self.note(Side::Datagrams, seen)
             }
-            None => return self.poll(Some(Duration::ZERO), clock, machine),
+            None => self.poll(Some(Duration::ZERO), clock, machine)?,
         };
         if seen.is_none() {
             // Listeners are checked when time has passed.
@@ -203,9 +199,15 @@ impl Sockets {
 
     /// Polls until something comes, or until `until`.
     fn spin<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> InputTime {
+        let mut last = clock.now();
         loop {
-            if let Some(now) = self.spin_a_while(clock, machine)? {
-                return Ok(Some(now));
+            let (seen, looks) = self.spin_a_while(clock, machine)?;
+            if let Some(now) = seen {
+                // All looks but the one that found input.
+                polling::add(
+                    now.nanos_since(last).min(polling::ROUND_NS_MAX) * u64::from(looks - 1) / u64::from(looks),
+                );
+                return Ok(seen);
             }
             if self.streams.has_arrivals() {
                 let woken = self.take_arrivals(clock)?.then_some(self.streams.heard);
@@ -213,61 +215,65 @@ impl Sockets {
                     return Ok(Some(now));
                 }
             }
-            self.streams.heard = clock.now();
+            let now = clock.now();
+            polling::add(now.nanos_since(last).min(polling::ROUND_NS_MAX));
+            (last, self.streams.heard) = (now, now);
             self.heard_since_sleep = true;
-            if self.streams.heard >= until {
+            if now >= until {
                 return Ok(None);
             }
         }
     }
 
-    fn spin_a_while<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
+    /// Looks again and again between two readings of the clock. Returns the number of looks, too.
+    fn spin_a_while<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> io::Result<(Option<Instant>, u32)> {
         match self.solo() {
             Some(Solo::Stream(peer)) => {
-                let seen = self.streams.spin_solo(peer, clock, machine);
-                return Ok(self.note(Side::Streams, seen));
+                let (seen, looks) = self.streams.spin_solo(peer, clock, machine);
+                return Ok((self.note(Side::Streams, seen), looks));
             }
             Some(Solo::Datagrams(source)) => {
                 self.datagrams.unwatch(source);
-                for _ in 0..SPINS {
+                for looks in 1..=SPINS {
                     let seen = self.datagrams.read(source, libc::MSG_DONTWAIT, clock, machine)?;
                     if self.note(Side::Datagrams, seen).is_some() {
-                        return Ok(seen);
+                        return Ok((seen, looks));
                     }
                 }
-                return Ok(None);
+                return Ok((None, SPINS));
             }
             None if self.streams.count == 0 || self.datagrams.sockets() == 0 => {
-                return self.poll(Some(Duration::ZERO), clock, machine);
+                return Ok((self.poll(Some(Duration::ZERO), clock, machine)?, 1));
             }
             None => {}
         }
         if let Some(source) = self.datagrams.solo() {
             self.datagrams.unwatch(source);
         }
-        for _ in 0..ROUNDS {
-            for _ in 1..EXPECTED {
+        for round in 0..ROUNDS {
+            for look in 1..EXPECTED {
                 let seen = self.glance(self.expected, clock, machine)?;
                 if seen.is_some() {
-                    return Ok(seen);
+                    return Ok((seen, round * EXPECTED + look));
                 }
             }
             let seen = self.look(clock, machine)?;
             if seen.is_some() || self.streams.has_arrivals() {
-                return Ok(seen);
+                return Ok((seen, (round + 1) * EXPECTED));
             }
         }
-        Ok(None)
+        Ok((None, ROUNDS * EXPECTED))
     }
 
-    /// Looks again before a sleep, if that was often enough worth it lately: the receiver of a message may have run
-    /// already, or runs when this thread lets others run.
-    fn linger<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
+    /// Polls before a sleep where that has paid lately: while input is expected, because something was sent or a reply is pending.
+    fn linger<M: Machine>(&mut self, until: Instant, clock: &Clock, machine: &mut M) -> InputTime {
         let sent = std::mem::take(&mut self.sent);
         let is_owed = self.streams.owed + self.datagrams.owed > 0;
         if sent == 0 && !is_owed {
-            return Ok(None);
+            return self.sleep(until, clock, machine);
         }
+        let began = clock.now();
+        // The receiver may have run already, on the processor of this thread.
         if self.looks[usize::from(is_owed)].is_worth_a_look() {
             let seen = self.look(clock, machine)?;
             self.looks[usize::from(is_owed)].looked(seen.is_some());
@@ -275,30 +281,52 @@ impl Sockets {
                 return Ok(seen);
             }
         }
-        let is_alone = self.streams.count == 0 || self.datagrams.in_flight <= FEW;
-        self.let_others_run(is_owed && is_alone && sent <= LITTLE, clock, machine)
-    }
-
-    /// Lets other threads run and looks again: once, or for a while if the reply to a little is pending. On one
-    /// processor the receiver of a message runs then; on another one a wake-up costs more than the looks. After much
-    /// was sent, a sleep gathers more of the replies.
-    fn let_others_run<M: Machine>(&mut self, for_a_while: bool, clock: &Clock, machine: &mut M) -> InputTime {
-        if !self.hunches[usize::from(for_a_while)].is_worth_a_look() {
-            return Ok(None);
-        }
-        let began = clock.now();
-        let mut seen = None;
-        while seen.is_none() {
-            sys::yield_now();
-            seen = self.look(clock, machine)?;
-            if !for_a_while || clock.now() - began >= LINGER {
-                break;
+        // After much was sent, a sleep gathers more of the replies.
+        let is_little = sent <= LITTLE && (self.streams.count == 0 || self.datagrams.in_flight <= FEW);
+        let kind = usize::from(is_little);
+        let (seen, polled_ns) = match self.patience[kind].begin(began) {
+            Begin::Sleep => {
+                let seen = self.sleep(until, clock, machine)?;
+                seen.iter().for_each(|now| self.patience[kind].slept(now.nanos_since(began)));
+                return Ok(seen);
+            }
+            Begin::Spin => {
+                let seen = self.spin((began + LINGER).min(until), clock, machine)?;
+                (seen, seen.unwrap_or(self.streams.heard).min(began + LINGER).nanos_since(began))
+            }
+            Begin::Yield => self.let_others_run(is_little, began, clock, machine)?,
+        };
+        match seen {
+            Some(now) => {
+                self.patience[kind].found(now.nanos_since(began), polled_ns, now);
+                Ok(seen)
+            }
+            None => {
+                self.patience[kind].found_nothing(polled_ns, self.streams.heard);
+                self.sleep(until, clock, machine)
             }
         }
-        // If others had the processor for long, a sleep would have been over sooner.
-        let is_worth = seen.is_some_and(|now| now - began < 2 * LINGER);
-        self.hunches[usize::from(for_a_while)].looked(is_worth);
-        Ok(seen)
+    }
+
+    /// Lets other threads run and looks again: once, or for a while. On one processor the receiver of a message runs then. Returns the CPU
+    /// time of the empty looks, too.
+    fn let_others_run<M: Machine>(
+        &mut self,
+        for_a_while: bool,
+        began: Instant,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> io::Result<(Option<Instant>, u64)> {
+        let mut poll = Poll::begin(began);
+        let seen = loop {
+            sys::yield_now();
+            let seen = self.look(clock, machine)?;
+            if seen.is_some() || !poll.looked(self.streams.heard) || !for_a_while {
+                break seen;
+            }
+        };
+        polling::add(poll.polled_ns());
+        Ok((seen, poll.polled_ns()))
     }
 
     /// Sleeps until input comes, at most to `until`: in a receive if there is only one socket, which spares the
@@ -326,8 +354,7 @@ impl Sockets {
             span = span_until(until, clock.now());
         }
         let seen = self.poll_gathering(span, until, clock, machine)?;
-        if seen.is_none_or(|seen| seen - now > 2 * LINGER) {
-            // What has not come by now is lost, or takes so long that looking for it does not pay.
+        if seen.is_none_or(|seen| seen - now > LATE) {
             self.datagrams.in_flight = 0;
         }
         Ok(seen)

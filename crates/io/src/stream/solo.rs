@@ -38,17 +38,20 @@ impl Streams {
     }
 
     /// Looks at the only peer again and again, until input comes, a listener has to be checked, or `SPINS` looks were
-    /// empty.
-    pub(crate) fn spin_solo<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Option<Instant> {
-        for _ in 0..SPINS {
-            if let Some(now) = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine) {
-                return Some(now);
-            }
-            if self.has_arrivals() {
-                return None;
+    /// empty. Returns the number of looks, too.
+    pub(crate) fn spin_solo<M: Machine>(
+        &mut self,
+        peer: Peer,
+        clock: &Clock,
+        machine: &mut M,
+    ) -> (Option<Instant>, u32) {
+        for looks in 1..=SPINS {
+            let seen = self.read_on(peer, libc::MSG_DONTWAIT, clock, machine);
+            if seen.is_some() || self.has_arrivals() {
+                return (seen, looks);
             }
         }
-        None
+        (None, SPINS)
     }
 
     /// Sleeps in a receive from the only peer, which spares the poller's call. Returns `None` if nothing came in time.

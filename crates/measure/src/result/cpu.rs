@@ -16,15 +16,40 @@ pub struct Cpu {
     pub local: Option<ProcessCpu>,
     /// The far end's process; null when unknown.
     pub remote: Option<ProcessCpu>,
-    /// CPU time of this process per operation.
+    /// CPU time of this process per operation, without polling.
     pub local_ns_per_operation: Option<f64>,
-    /// CPU time of the far end per operation.
+    /// CPU time of the far end per operation, without polling as far as that is known.
     pub remote_ns_per_operation: Option<f64>,
+    /// Times that a thread of this process slept, per operation.
+    #[serde(default)]
+    pub local_sleeps_per_operation: Option<f64>,
+    /// Times that a thread of the far end slept, per operation.
+    #[serde(default)]
+    pub remote_sleeps_per_operation: Option<f64>,
 }
 
 impl Cpu {
     /// Other programs may use this much of the machine, in percent, before a row says so.
     pub const OTHERS_MAX_PERCENT: f64 = 5.0;
+
+    /// Returns the CPU time of these two sides, in all and for each operation.
+    #[must_use]
+    pub fn of_sides(local: Option<ProcessCpu>, remote: Option<ProcessCpu>, operations: u64) -> Self {
+        let each = |process: Option<ProcessCpu>, of: fn(&ProcessCpu) -> f64| {
+            process.filter(|_| operations > 0).map(|process| of(&process) / operations as f64)
+        };
+        let (work_ns, sleeps) =
+            (|side: &ProcessCpu| side.working_s() * 1e9, |side: &ProcessCpu| side.voluntary_switches as f64);
+        Cpu {
+            local,
+            remote,
+            local_ns_per_operation: each(local, work_ns),
+            remote_ns_per_operation: each(remote, work_ns),
+            local_sleeps_per_operation: each(local, sleeps),
+            remote_sleeps_per_operation: each(remote, sleeps),
+            ..Cpu::default()
+        }
+    }
 
     /// Returns the sentence about other programs that took their part of the machine; `None` where they took next to nothing.
     #[must_use]
@@ -73,15 +98,15 @@ pub struct ProcessCpu {
     pub user_s: f64,
     /// Seconds in the kernel.
     pub system_s: f64,
+    /// Seconds of both that were spent looking for input that was not there; null when unknown.
+    #[serde(default)]
+    pub polling_s: Option<f64>,
     /// Context switches because it waited.
     pub voluntary_switches: u64,
     /// Context switches because its time slice ended.
     pub involuntary_switches: u64,
     /// The largest resident set.
     pub max_rss_bytes: u64,
-    /// Seconds of both that were spent looking for input that was not there; null when unknown.
-    #[serde(default)]
-    pub polling_s: Option<f64>,
 }
 
 impl ProcessCpu {
@@ -104,10 +129,10 @@ impl ProcessCpu {
             percent: if elapsed_s > 0.0 { 100.0 * usage.cpu_s() / elapsed_s } else { 0.0 },
             user_s: usage.user_s,
             system_s: usage.system_s,
+            polling_s: usage.polling_s,
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             max_rss_bytes: usage.max_rss_bytes,
-            polling_s: None,
         }
     }
 }
@@ -122,6 +147,16 @@ mod tests {
         assert_eq!([told(None), told(Some(4.9))], [None, None]);
         let text = "other programs took 31 % of the machine's CPU; end them for a figure to quote";
         assert_eq!(told(Some(31.4)).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn an_operation_costs_what_is_not_polling() {
+        let spinning = ProcessCpu { user_s: 0.5, system_s: 1.5, polling_s: Some(1.25), ..ProcessCpu::default() };
+        let blocking = ProcessCpu { system_s: 0.5, voluntary_switches: 1_500, ..ProcessCpu::default() };
+        let cpu = Cpu::of_sides(Some(spinning), Some(blocking), 1_000);
+        assert_eq!((cpu.local_ns_per_operation, cpu.local_sleeps_per_operation), (Some(750_000.0), Some(0.0)));
+        assert_eq!((cpu.remote_ns_per_operation, cpu.remote_sleeps_per_operation), (Some(500_000.0), Some(1.5)));
+        assert_eq!(Cpu::of_sides(Some(spinning), None, 0).local_ns_per_operation, None);
     }
 
     /// Takes 0.6 s of a link that 0.3 s of the host computed, 0.29 s of which this process had a processor.

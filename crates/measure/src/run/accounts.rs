@@ -133,10 +133,6 @@ pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
     let process = |usage: Option<Usage>| Some(ProcessCpu::of(&usage?, elapsed_s));
     let local = process(accounts.usage(|reading| reading.local));
     let remote = process(accounts.usage(|reading| reading.far.as_ref()?.usage));
-    let each = |process: Option<ProcessCpu>| {
-        let process = process.filter(|_| operations > 0)?;
-        Some((process.user_s + process.system_s) * 1e9 / operations as f64)
-    };
     let busy_s = accounts.sum(|reading| reading.machine, |from, to| to.0 - from.0);
     let all_s = accounts.sum(|reading| reading.machine, |from, to| to.1 - from.1);
     // The time of both sides is exact; of what is left little is an error.
@@ -146,10 +142,7 @@ pub(super) fn cpu(accounts: &Accounts, elapsed_s: f64, operations: u64) -> Cpu {
         machine_percent: busy_s.zip(all_s).and_then(percent),
         others_percent: others_s.map(|others_s| (others_s - sides_s).max(0.0)).zip(all_s).and_then(percent),
         busiest_percent: busiest(&accounts.parts),
-        local,
-        remote,
-        local_ns_per_operation: each(local),
-        remote_ns_per_operation: each(remote),
+        ..Cpu::of_sides(local, remote, operations)
     }
 }
 

@@ -271,11 +271,13 @@ fn simulation(m: &Measurement) -> Vec<Fact> {
 
 fn process(one: &ProcessCpu, ns_per_operation: Option<f64>) -> String {
     let [percent, user, system] = [one.percent, one.user_s, one.system_s].map(|value| digits(value, 3));
+    let polling =
+        one.polling_s.map_or_else(String::new, |polling_s| format!(", {} s of both polling", digits(polling_s, 3)));
     let [waits, preemptions] = [one.voluntary_switches, one.involuntary_switches].map(units::count);
     let resident = units::bytes(one.max_rss_bytes);
     let each = ns_per_operation.map_or_else(String::new, |ns| format!("; {} per operation", units::time_ns(ns)));
     format!(
-        "{percent} %: {user} s user, {system} s system; {waits} waits, {preemptions} preemptions; {resident} resident{each}"
+        "{percent} %: {user} s user, {system} s system{polling}; {waits} waits, {preemptions} preemptions; {resident} resident{each}"
     )
 }
 

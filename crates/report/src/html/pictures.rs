@@ -67,7 +67,7 @@ pub(super) fn section(place: usize, group: &[&Measurement]) -> Markup {
     html! {
         section.group data-group=(place) {
             h2 { (name(group)) }
-            p.quiet { (figure::test_meaning(group[0].test)) " · " (group[0].link) }
+            p.quiet { (figure::test_meaning(group[0].test)) " · " (figure::link_text(group)) }
             div.charts {
                 @for chart in drawn { (plot(&chart)) }
                 @for one in waterfalls(group).into_iter().chain(node_bars(group)) { (bars(&one)) }

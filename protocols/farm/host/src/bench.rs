@@ -201,20 +201,8 @@ fn watch(
     let (ours, theirs) = (Usage::of_process().since(&ours), nodes.usage().since(&theirs));
     let busy = MachineTime::until_now().zip(machine).and_then(|(now, then)| now.since(&then).busy_percent());
     let events = watched.events();
-    let per_event = |usage: &Usage| Some(usage.cpu_s() * 1e9 / events as f64);
-    let cpu = if events == 0 {
-        Cpu::default()
-    } else {
-        Cpu {
-            machine_percent: busy,
-            busiest_percent: None,
-            others_percent: None,
-            local: Some(ProcessCpu::of(&ours, elapsed_s)),
-            remote: Some(ProcessCpu::of(&theirs, elapsed_s)),
-            local_ns_per_operation: per_event(&ours),
-            remote_ns_per_operation: per_event(&theirs),
-        }
-    };
+    let sides = [ours, theirs].map(|usage| Some(ProcessCpu::of(&usage, elapsed_s)).filter(|_| events > 0));
+    let cpu = Cpu { machine_percent: busy.filter(|_| events > 0), ..Cpu::of_sides(sides[0], sides[1], events) };
     let rate = |amount: f64| statistics::estimate(&[amount / elapsed_s], 95.0);
     // Several numbers of nodes are rows of one table.
     let several = settings.nodes.len() > 1;

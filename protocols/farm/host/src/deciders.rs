@@ -136,6 +136,7 @@ pub fn process_counters() -> FarCounters {
         voluntary: usage.voluntary_switches,
         involuntary: usage.involuntary_switches,
         max_rss_bytes: usage.max_rss_bytes,
+        polling_ns: usage.polling_s.map(|seconds| (seconds * 1e9) as u64),
         ..FarCounters::default()
     }
 }

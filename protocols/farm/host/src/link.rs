@@ -218,6 +218,7 @@ fn usage(counters: &FarCounters) -> Usage {
         voluntary_switches: counters.voluntary,
         involuntary_switches: counters.involuntary,
         max_rss_bytes: counters.max_rss_bytes,
+        polling_s: counters.polling_ns.map(|nanos| nanos as f64 * 1e-9),
     }
 }
 

@@ -25,7 +25,7 @@ pub struct ProcessSettings {
 
 impl Default for ProcessSettings {
     fn default() -> Self {
-        ProcessSettings { wait: Wait::Block, cpus: Vec::new(), congestion: None, socket_buffer: None }
+        ProcessSettings { wait: Wait::Adaptive, cpus: Vec::new(), congestion: None, socket_buffer: None }
     }
 }
 

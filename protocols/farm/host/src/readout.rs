@@ -312,7 +312,7 @@ mod tests {
     fn nowhere(memory: u64) -> Readout {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
         let serve =
-            ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+            ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Adaptive, settings: SocketSettings::default() };
         let source = SourceConfig::new(Address::Tcp(address), 0, 7);
         Readout::start(ReadingOut { serve, source, memory }).expect("it needs nobody at first")
     }

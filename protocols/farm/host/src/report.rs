@@ -53,11 +53,11 @@ pub fn measurement(of: &str, status: &Status) -> Measurement {
         elapsed_s,
         rate,
         latency_ns: Histogram::from(&status.answers.0).latency(),
-        cpu: Cpu {
-            local: status.cpu.as_ref().map(|usage| ProcessCpu::of(usage, status.uptime_s)),
-            local_ns_per_operation: status.cpu_ns_per_event(),
-            ..Cpu::default()
-        },
+        cpu: Cpu::of_sides(
+            status.cpu.as_ref().map(|usage| ProcessCpu::of(usage, status.uptime_s)),
+            None,
+            status.events.decided(),
+        ),
         loss: Loss { duplicated: status.events.duplicates, ..Loss::default() },
         stalls,
         intervals,

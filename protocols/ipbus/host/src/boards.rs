@@ -4,7 +4,7 @@ use crate::link::{LinkSettings, Registers};
 use hodo_ipbus::wire::operation::Mode;
 use hodo_ipbus::wire::{DEVICE_PORT, HUB_PORT, Version};
 use hodo_ipbus::{ClientConfig, DeviceConfig, Path};
-use hodo_machine::{Address, Transport, Wait};
+use hodo_machine::{Address, Transport};
 use hodo_tester::{Error, Settings, Uri};
 use hodo_uhal::uri::{Host, Route, Uri as DeviceUri, UriError};
 use std::net::{SocketAddr, SocketAddrV4};
@@ -129,7 +129,7 @@ impl Boards {
         };
         let mut config = self.config(path, address);
         config.timeout = settings.timeout;
-        if settings.wait == Wait::Block {
+        if settings.wait.sleeps() {
             config.calm = CALM;
         }
         config
@@ -141,7 +141,7 @@ impl Boards {
             channels: channels.end - channels.start,
             size_max: settings.size_max,
             batch: settings.batch,
-            far_end: settings.far_process,
+            far_end: settings.far_process.clone(),
         }
     }
 

@@ -73,7 +73,7 @@ impl Default for HubSettings {
             listen: (Ipv4Addr::LOCALHOST, PORT).into(),
             allow: None,
             daemon: Options::default(),
-            wait: Wait::Block,
+            wait: Wait::Adaptive,
             cpu: None,
             clients: 4096,
             boards: 2048,
@@ -270,7 +270,7 @@ fn config(settings: &HubSettings) -> HubConfig {
             patience: settings.patience,
             late_min: settings.late,
             // A spinning hub sets no timers.
-            calm: if settings.wait == Wait::Block { CALM } else { Duration::ZERO },
+            calm: if settings.wait.sleeps() { CALM } else { Duration::ZERO },
             ..WindowConfig::default()
         },
         seed: hodo_io::random_bits(),

@@ -10,8 +10,8 @@ use hodo_ipbus::wire::operation::Mode as Access;
 use hodo_ipbus::wire::transaction::Info;
 use hodo_ipbus::{Block, Clients, Command, Data, Error, Event};
 use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes, Usage};
-use hodo_tester::{TransportCounters, ended};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes};
+use hodo_tester::{FarEndProcess, TransportCounters, ended};
 use std::time::Duration;
 
 /// The tag of the write of an operation that goes both ways: its read tells how the operation ended.
@@ -33,7 +33,7 @@ pub(crate) struct IpbusLink<D: Driver<Machine = Clients>> {
     /// Operations in a packet.
     batch: u32,
     /// The far end's process, where it is one of this host.
-    far_end: Option<u32>,
+    far_end: Option<FarEndProcess>,
     channels: Vec<Channel>,
     /// Channels with operations that have not been flushed.
     unflushed: Vec<u32>,
@@ -53,13 +53,13 @@ struct Channel {
 }
 
 /// The tester's settings of a link.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct LinkSettings {
     pub(crate) registers: Registers,
     pub(crate) channels: u32,
     pub(crate) size_max: u32,
     pub(crate) batch: u32,
-    pub(crate) far_end: Option<u32>,
+    pub(crate) far_end: Option<FarEndProcess>,
 }
 
 impl<D: TransportCounters<Machine = Clients>> IpbusLink<D> {
@@ -184,7 +184,7 @@ impl<D: TransportCounters<Machine = Clients>> Link for IpbusLink<D> {
     /// Returns the usage of the device's process from the system if it runs on this host, because a device has no
     /// counters of its process.
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
-        let usage = self.far_end.and_then(Usage::of);
+        let usage = self.far_end.as_ref().and_then(FarEndProcess::usage);
         Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }))
     }
 

@@ -43,7 +43,7 @@ pub struct SessionSettings {
 
 impl Default for SessionSettings {
     fn default() -> Self {
-        SessionSettings { timeout: Duration::from_secs(1), wait: Wait::Block, reliable: None }
+        SessionSettings { timeout: Duration::from_secs(1), wait: Wait::Adaptive, reliable: None }
     }
 }
 

@@ -74,7 +74,7 @@ impl Client {
     /// Creates a client on a driver: on sockets, or in a simulated network. Channels that name no server are on this one, or searched for.
     #[must_use]
     pub fn over(driver: Box<dyn Driver<Machine = Machine> + Send>, server: Option<Address>) -> Self {
-        Client { driver, wait: Wait::Block, timeout: Duration::from_secs(5), server, tables: Tables::default() }
+        Client { driver, wait: Wait::Adaptive, timeout: Duration::from_secs(5), server, tables: Tables::default() }
     }
 
     /// Reads all fields of a channel.

@@ -33,10 +33,8 @@ use crate::report::{self, REPORT};
 use connects::Connects;
 use feeds::Feeds;
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{
-    Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
-};
-use hodo_tester::{TransportCounters, ended, until_ready};
+use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes};
+use hodo_tester::{FarEndProcess, TransportCounters, ended, until_ready};
 use payload::{Payload, content};
 use reporter::Reporter;
 use std::sync::atomic::AtomicBool;
@@ -52,7 +50,7 @@ pub(crate) struct Target {
     /// The kind of an operation.
     pub(crate) kind: Kind,
     /// The process of the far end, if it is on this host and known.
-    pub(crate) far_process: Option<u32>,
+    pub(crate) far_process: Option<FarEndProcess>,
     /// A number that no other link has: names of PVs with updates begin with it.
     pub(crate) id: u64,
 }
@@ -452,7 +450,7 @@ impl<D: TransportCounters<Machine = Client>> Link for PvaLink<D> {
     /// Returns what the far end reports, or the usage of its process if that runs on this host.
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         if !self.reporter.is_there() {
-            let usage = self.target.far_process.and_then(Usage::of);
+            let usage = self.target.far_process.as_ref().and_then(FarEndProcess::usage);
             return Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }));
         }
         // One that was asked for earlier does not count.

@@ -105,7 +105,7 @@ fn target(uri: &Uri, settings: &Settings) -> Result<Target, Error> {
     let name = uri.path.strip_prefix('/').filter(|name| !name.is_empty()).map(str::to_owned);
     let kind = Kind::of(uri)?;
     let server = Uri { path: String::new(), options: Vec::new(), ..uri.clone() }.socket_address("", SERVER_PORT)?;
-    Ok(Target { server, name, kind, far_process: settings.far_process, id: 0 })
+    Ok(Target { server, name, kind, far_process: settings.far_process.clone(), id: 0 })
 }
 
 fn client_config(settings: &Settings) -> ClientConfig {

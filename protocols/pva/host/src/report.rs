@@ -6,7 +6,7 @@
 //! | field | what |
 //! |---|---|
 //! | `now_ns` | the far end's clock |
-//! | `usage` | `known`, and what its process has used |
+//! | `usage` | `known`, and what its process has used; `polling_s` is not a number where that is not known |
 //! | `decode`, `source`, `encode`, `send` | [`Stages`] of all requests that were followed: `sum_ns`, and the buckets of [`Spans`] |
 
 use crate::machines::server::Stages;
@@ -49,6 +49,7 @@ pub(crate) fn reply(now: Instant, usage: Option<Usage>, stages: Option<&Stages>)
         ("voluntary_switches", Scalar::U64),
         ("involuntary_switches", Scalar::U64),
         ("max_rss_bytes", Scalar::U64),
+        ("polling_s", Scalar::F64),
     ]);
     let stage = || {
         let (buckets, counts) = (Type::array(Scalar::U16), Type::array(Scalar::U32));
@@ -70,6 +71,7 @@ pub(crate) fn reply(now: Instant, usage: Option<Usage>, stages: Option<&Stages>)
         set("usage.voluntary_switches", usage.voluntary_switches.into());
         set("usage.involuntary_switches", usage.involuntary_switches.into());
         set("usage.max_rss_bytes", usage.max_rss_bytes.into());
+        set("usage.polling_s", usage.polling_s.unwrap_or(f64::NAN).into());
     }
     for (name, spans) in stages {
         let (buckets, counts): (Vec<u16>, Vec<u32>) = spans.buckets().unzip();
@@ -90,6 +92,8 @@ pub(crate) fn read(value: &Value) -> Option<Report> {
         voluntary_switches: count("usage.voluntary_switches")?,
         involuntary_switches: count("usage.involuntary_switches")?,
         max_rss_bytes: count("usage.max_rss_bytes")?,
+        // An older far end has no such field.
+        polling_s: number("usage.polling_s").filter(|seconds| !seconds.is_nan()),
     };
     let usage = (count("usage.known")? != 0).then_some(usage);
     let stages = Stages::default().named().map(|(name, _)| Some((name, spans(value, name)?)));
@@ -120,6 +124,7 @@ mod tests {
             voluntary_switches: 7,
             involuntary_switches: 1,
             max_rss_bytes: 1 << 40,
+            polling_s: Some(0.5),
         };
         let mut stages = Stages::default();
         (0..1000).for_each(|n| stages.source.record(n * n));

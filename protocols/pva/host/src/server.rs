@@ -85,7 +85,7 @@ impl Default for ServerOptions {
             waiting_max: 10_000,
             posts_max: 64,
             drain: Duration::from_secs(5),
-            wait: Wait::Block,
+            wait: Wait::Adaptive,
             cpu: None,
         }
     }

@@ -230,13 +230,14 @@ fn add(far_end: &mut FarEnd, counters: &Counters) {
     far_end.received += counters.received;
     far_end.loss.duplicated += counters.duplicated;
     far_end.loss.reordered += counters.reordered;
-    if counters.usage_known != 0 {
+    if counters.usage_known {
         far_end.usage = Some(Usage {
             user_s: counters.user_ns as f64 * 1e-9,
             system_s: counters.system_ns as f64 * 1e-9,
             voluntary_switches: counters.voluntary_switches,
             involuntary_switches: counters.involuntary_switches,
             max_rss_bytes: counters.max_rss_bytes,
+            polling_s: counters.polling_us.map(|micros| micros as f64 * 1e-6),
         });
     }
 }
@@ -249,7 +250,8 @@ fn own_counters() -> Counters {
         voluntary_switches: used.voluntary_switches,
         involuntary_switches: used.involuntary_switches,
         max_rss_bytes: used.max_rss_bytes,
-        usage_known: 1,
+        usage_known: true,
+        polling_us: used.polling_s.map(|seconds| (seconds * 1e6) as u64),
         ..Counters::default()
     }
 }

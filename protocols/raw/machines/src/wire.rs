@@ -245,8 +245,11 @@ pub struct Counters {
     pub involuntary_switches: u64,
     /// The largest resident set in bytes.
     pub max_rss_bytes: u64,
-    /// 1 where the fields of the process are known, else 0.
-    pub usage_known: u64,
+    /// Whether the fields of the process are known: bit 0 of the last field.
+    pub usage_known: bool,
+    /// Microseconds of CPU spent polling, if they are known: the bits above hold one more, so that an older peer, which knows 0 and
+    /// not 0 alone, reads the same.
+    pub polling_us: Option<u64>,
 }
 
 impl Counters {
@@ -262,7 +265,7 @@ impl Counters {
             self.voluntary_switches,
             self.involuntary_switches,
             self.max_rss_bytes,
-            self.usage_known,
+            u64::from(self.usage_known) | self.polling_us.map_or(0, |micros| (micros + 1) << 1),
         ];
         let mut bytes = [0; COUNTERS];
         for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
@@ -278,7 +281,7 @@ impl Counters {
     pub fn decode(bytes: &[u8]) -> Result<Counters, Error> {
         let mut cursor = Cursor::new(bytes);
         let mut next = || cursor.u64_le().map_err(|_| Error::Length { told: COUNTERS, came: bytes.len() });
-        Ok(Counters {
+        let mut counters = Counters {
             received: next()?,
             duplicated: next()?,
             reordered: next()?,
@@ -287,8 +290,11 @@ impl Counters {
             voluntary_switches: next()?,
             involuntary_switches: next()?,
             max_rss_bytes: next()?,
-            usage_known: next()?,
-        })
+            ..Counters::default()
+        };
+        let known = next()?;
+        (counters.usage_known, counters.polling_us) = (known != 0, (known >> 1).checked_sub(1));
+        Ok(counters)
     }
 }
 
@@ -336,7 +342,13 @@ mod tests {
         assert_eq!(decode_greeting(&encode_greeting(1 << 20)), Ok(1 << 20));
         assert_eq!(decode_greeting(&[0; 16]), Err(Error::NotRaw { first: [0; 4] }));
         assert_eq!(decode_greeting(b"hodo"), Err(Error::Length { told: 16, came: 4 }));
-        let counters = Counters { received: 1, duplicated: 2, max_rss_bytes: 9, usage_known: 1, ..Counters::default() };
-        assert_eq!(Counters::decode(&counters.encode()), Ok(counters));
+        let counters =
+            Counters { received: 1, duplicated: 2, max_rss_bytes: 9, usage_known: true, ..Counters::default() };
+        for polling_us in [None, Some(0), Some(1 << 50)] {
+            let counters = Counters { polling_us, ..counters };
+            assert_eq!(Counters::decode(&counters.encode()), Ok(counters));
+        }
+        let bytes = Counters { polling_us: Some(2), ..counters }.encode();
+        assert_eq!((bytes[0], bytes[64], counters.encode()[64]), (1, 7, 1), "1 is what an older server says");
     }
 }

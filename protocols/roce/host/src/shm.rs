@@ -25,7 +25,7 @@ mod waiting;
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability};
 use far::{Far, Inbox};
 use hodo_io::shared_memory::SharedMemory;
-use hodo_io::{Clock, random_bits};
+use hodo_io::{Clock, Patience, random_bits};
 use hodo_machine::{Instant, Wait};
 use hodo_roce::{Access, Completion, ReceiveRequest, SendRequest, Status};
 use layout::{DEPTH_MAX, ENTRIES_MAX, REGIONS_MAX, Rings, Shape, Table};
@@ -63,6 +63,7 @@ pub struct SharedMemoryDevice {
     /// When the channels are looked at next, and how many looks at the rings there were since the clock was read.
     channels_due: Instant,
     looks: u32,
+    patience: Patience,
 }
 
 impl SharedMemoryDevice {
@@ -87,6 +88,7 @@ impl SharedMemoryDevice {
             variant: random_bits() as u32,
             channels_due: Instant::ZERO,
             looks: 0,
+            patience: Patience::new(),
         })
     }
 

@@ -12,7 +12,7 @@ use hodo_io::verbs::{
     Capacity, CompletionQueue, Context, DeviceFacts, Domain, Entry, Path, Payload, Placement, PortFacts, QueuePair,
     Rights, SendWork, Timing,
 };
-use hodo_io::{Clock, random_bits, verbs};
+use hodo_io::{Begin, Clock, Patience, Poll, polling, random_bits, verbs};
 use hodo_machine::{Instant, Wait};
 use hodo_roce::{Access, Completion, ReceiveRequest, ScatterEntry, SendRequest};
 use remedies::{refused, registering};
@@ -46,6 +46,7 @@ pub struct VerbsDevice {
     timestamps: Vec<u64>,
     entries: Vec<Entry>,
     inline: Vec<u8>,
+    patience: Patience,
     clock: Clock,
 }
 
@@ -116,6 +117,51 @@ impl VerbsDevice {
             }
         });
         Ok(count.map_err(|error| refused("poll CQ failed", &error))? > 0)
+    }
+
+    /// Polls until there are completions, which it returns, or until a time.
+    fn spin(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<bool, DeviceError> {
+        let mut last = self.now();
+        while last < until {
+            for _ in 0..POLLS_PER_LOOK {
+                if self.take(completions)? {
+                    return Ok(true);
+                }
+            }
+            let now = self.now();
+            polling::add(now.nanos_since(last).min(polling::ROUND_NS_MAX));
+            last = now;
+        }
+        Ok(false)
+    }
+
+    /// Polls before a sleep where that has paid lately.
+    fn linger(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let before = completions.len();
+        let mut poll = Poll::begin(self.now());
+        let begin = self.patience.begin(poll.began());
+        if begin == Begin::Sleep {
+            self.sleep(until, completions)?;
+            if completions.len() > before {
+                self.patience.slept(poll.took_ns(self.now()));
+            }
+            return Ok(());
+        }
+        loop {
+            if begin == Begin::Yield {
+                std::thread::yield_now();
+            }
+            let (is_found, now) = (self.take(completions)?, self.now());
+            if is_found {
+                self.patience.found(poll.took_ns(now), poll.polled_ns(), now);
+            } else if poll.looked(now) && now < until {
+                continue;
+            } else {
+                self.patience.found_nothing(poll.polled_ns(), now);
+            }
+            polling::add(poll.polled_ns());
+            return if is_found { Ok(()) } else { self.sleep(until, completions) };
+        }
     }
 
     /// Sleeps until there are completions. The queue is armed, and then looked at once more, for one that came before is not announced.
@@ -331,16 +377,19 @@ impl Device for VerbsDevice {
         if self.take(completions)? {
             return Ok(());
         }
-        let Some(span) = wait.polls_for() else { return Ok(()) };
-        let end = until.min(self.now() + span);
-        while self.now() < end {
-            for _ in 0..POLLS_PER_LOOK {
-                if self.take(completions)? {
-                    return Ok(());
-                }
+        match wait {
+            Wait::Never => Ok(()),
+            Wait::Block => self.sleep(until, completions),
+            Wait::Adaptive => self.linger(until, completions),
+            Wait::Spin => {
+                let is_found = self.spin(until, completions)?;
+                if is_found { Ok(()) } else { self.check_events() }
+            }
+            Wait::SpinThenBlock(span) => {
+                let is_found = self.spin(until.min(self.now() + span), completions)?;
+                if is_found { Ok(()) } else { self.sleep(until, completions) }
             }
         }
-        if wait == Wait::Spin { self.check_events() } else { self.sleep(until, completions) }
     }
 
     fn now(&self) -> Instant {

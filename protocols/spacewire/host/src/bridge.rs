@@ -50,7 +50,7 @@ impl Default for BridgeSettings {
             listen: Ipv4Addr::LOCALHOST.into(),
             pace: Pace::RealTime,
             daemon: Options::default(),
-            wait: Wait::Block,
+            wait: Wait::Adaptive,
             cpu: None,
             recording: None,
         }

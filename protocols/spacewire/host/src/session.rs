@@ -49,7 +49,7 @@ impl Default for SessionSettings {
     /// Returns one second, sleeping waits, and packets up to the longest of RMAP in both directions.
     fn default() -> Self {
         let timeout = Duration::from_secs(1);
-        SessionSettings { timeout, wait: Wait::Block, packet_max: PACKET_MAX, directions: Directions::Both }
+        SessionSettings { timeout, wait: Wait::Adaptive, packet_max: PACKET_MAX, directions: Directions::Both }
     }
 }
 

@@ -376,11 +376,11 @@ impl Status {
         text.expect("a status has no key that is not text") + "\n"
     }
 
-    /// Returns the controller's CPU time for each event with a verdict, in nanoseconds.
+    /// Returns the controller's CPU time for each event with a verdict in nanoseconds, without polling.
     #[must_use]
     pub fn cpu_ns_per_event(&self) -> Option<f64> {
         let decided = self.events.decided();
-        self.cpu.filter(|_| decided > 0).map(|usage| usage.cpu_s() * 1e9 / decided as f64)
+        self.cpu.filter(|_| decided > 0).map(|usage| usage.working_s() * 1e9 / decided as f64)
     }
 
     /// Returns the mean bytes of data behind a token, rounded up.

@@ -130,11 +130,13 @@ pub struct FarCounters {
     pub involuntary: u64,
     /// The most memory that its process had, in bytes.
     pub max_rss_bytes: u64,
+    /// Nanoseconds of CPU time that its process spent polling; `None` of an older node, whose counters end before.
+    pub polling_ns: Option<u64>,
 }
 
 impl FarCounters {
     /// Bytes on the wire.
-    pub const LENGTH: usize = 72;
+    pub const LENGTH: usize = 80;
 
     /// Reads the body of COUNTERS.
     ///
@@ -153,6 +155,7 @@ impl FarCounters {
             voluntary: next()?,
             involuntary: next()?,
             max_rss_bytes: next()?,
+            polling_ns: next().ok().filter(|nanos| *nanos != u64::MAX),
         })
     }
 
@@ -169,11 +172,28 @@ impl FarCounters {
             self.voluntary,
             self.involuntary,
             self.max_rss_bytes,
+            self.polling_ns.unwrap_or(u64::MAX),
         ];
         let mut bytes = [0; Self::LENGTH];
         for (place, field) in bytes.chunks_exact_mut(8).zip(fields) {
             place.copy_from_slice(&field.to_le_bytes());
         }
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_counters_of_an_older_node_end_before_its_polling() {
+        for polling_ns in [None, Some(0), Some(7)] {
+            let counters = FarCounters { events: 1, max_rss_bytes: 9, polling_ns, ..FarCounters::default() };
+            let bytes = counters.encode();
+            assert_eq!(FarCounters::decode(&bytes), Ok(counters));
+            assert_eq!(FarCounters::decode(&bytes[..72]), Ok(FarCounters { polling_ns: None, ..counters }));
+            assert_eq!(FarCounters::decode(&bytes[..71]), Err(Error::Truncated));
+        }
     }
 }

@@ -87,6 +87,10 @@ impl Report {
             .with("naks", &loss.naks)
             .with("not_ready", &loss.not_ready);
         usage.iter().fold(request, |request, usage| {
+            let request = usage
+                .polling_s
+                .iter()
+                .fold(request, |request, seconds| request.with("polling_ns", &((seconds * 1e9) as u64)));
             request
                 .with("user_ns", &((usage.user_s * 1e9) as u64))
                 .with("system_ns", &((usage.system_s * 1e9) as u64))
@@ -105,6 +109,7 @@ impl Report {
             voluntary_switches: request.get("voluntary").unwrap_or(0),
             involuntary_switches: request.get("involuntary").unwrap_or(0),
             max_rss_bytes: request.get("rss").unwrap_or(0),
+            polling_s: seconds("polling_ns"),
         });
         let count = |name| request.get(name).unwrap_or(0);
         let loss = Loss {

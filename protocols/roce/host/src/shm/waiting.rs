@@ -4,6 +4,7 @@ use super::queue_pair::QueuePair;
 use super::rendezvous::Origin;
 use super::{SharedMemoryDevice, system};
 use crate::device::DeviceError;
+use hodo_io::{Begin, Poll, polling};
 use hodo_machine::{Instant, Wait};
 use hodo_roce::Completion;
 use std::io;
@@ -31,19 +32,53 @@ impl SharedMemoryDevice {
         if completions.len() > before {
             return if self.looks < CALLS { Ok(()) } else { self.look_at_clock().map(drop) };
         }
-        let Some(spins) = wait.polls_for() else {
-            self.look_at_clock()?;
-            self.look(completions);
-            return Ok(());
-        };
-        if !spins.is_zero() {
-            let spin_until =
-                if spins == Duration::MAX { until } else { (self.resources.clock.now() + spins).min(until) };
-            if self.spin(spin_until, completions)? || spin_until == until {
-                return Ok(());
+        match wait {
+            Wait::Never => {
+                self.look_at_clock()?;
+                self.look(completions);
+                Ok(())
+            }
+            Wait::Block => self.sleep(until, completions),
+            Wait::Adaptive => self.linger(until, completions),
+            Wait::Spin => self.spin(until, completions).map(drop),
+            Wait::SpinThenBlock(span) => {
+                let spin_until = (self.resources.clock.now() + span).min(until);
+                if self.spin(spin_until, completions)? || spin_until == until {
+                    return Ok(());
+                }
+                self.sleep(until, completions)
             }
         }
-        self.sleep(until, completions)
+    }
+
+    /// Polls before a sleep where that has paid lately.
+    fn linger(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError> {
+        let before = completions.len();
+        let mut poll = Poll::begin(self.resources.clock.now());
+        let begin = self.patience.begin(poll.began());
+        if begin == Begin::Sleep {
+            self.sleep(until, completions)?;
+            if completions.len() > before {
+                self.patience.slept(poll.took_ns(self.resources.clock.now()));
+            }
+            return Ok(());
+        }
+        loop {
+            let is_found = self.look_often(true, completions);
+            let now = self.look_at_clock()?;
+            if is_found {
+                self.patience.found(poll.took_ns(now), poll.polled_ns(), now);
+            } else if poll.looked(now) && now < until {
+                if begin == Begin::Yield {
+                    std::thread::yield_now();
+                }
+                continue;
+            } else {
+                self.patience.found_nothing(poll.polled_ns(), now);
+            }
+            polling::add(poll.polled_ns());
+            return if is_found { Ok(()) } else { self.sleep(until, completions) };
+        }
     }
 
     /// Takes the completions that are there.
@@ -69,24 +104,37 @@ impl SharedMemoryDevice {
 
     /// Looks until there is a completion, which it returns, or until a time.
     fn spin(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<bool, DeviceError> {
-        let before = completions.len();
+        let mut last = self.resources.clock.now();
         // Without pauses at first: each delays a message by 20 ns in the mean, a tenth of what a short one takes.
         let mut pauses = false;
         loop {
-            for _ in 0..LOOKS {
-                self.look(completions);
-                if completions.len() > before {
-                    return Ok(true);
-                }
-                if pauses {
-                    std::hint::spin_loop();
-                }
+            if self.look_often(pauses, completions) {
+                return Ok(true);
             }
             pauses = true;
-            if self.look_at_clock()? >= until {
+            let now = self.look_at_clock()?;
+            polling::add(now.nanos_since(last).min(polling::ROUND_NS_MAX));
+            last = now;
+            if now >= until {
                 return Ok(false);
             }
         }
+    }
+
+    /// Looks again and again between two readings of the clock, until there is a completion, which it returns.
+    #[inline]
+    fn look_often(&mut self, pauses: bool, completions: &mut Vec<Completion>) -> bool {
+        let before = completions.len();
+        for _ in 0..LOOKS {
+            self.look(completions);
+            if completions.len() > before {
+                return true;
+            }
+            if pauses {
+                std::hint::spin_loop();
+            }
+        }
+        false
     }
 
     /// Sleeps until there is a completion, or until a time.

@@ -3,8 +3,8 @@
 use super::remedies::{context, listing, no_device, refused, words};
 use super::{VerbsDevice, remedies};
 use crate::{AddressOfQueuePair, DeviceError, Gid, Limits, Reliability};
-use hodo_io::Clock;
 use hodo_io::verbs::{Context, DeviceFacts, Library, LinkLayer, Paging, Placement, PortFacts};
+use hodo_io::{Clock, Patience};
 use hodo_roce::Access;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -108,6 +108,7 @@ pub(super) fn open(library: &str, settings: &VerbsSettings, clock: Clock) -> Res
         timestamps: Vec::new(),
         entries: Vec::new(),
         inline: Vec::new(),
+        patience: Patience::new(),
         clock,
     })
 }

@@ -97,7 +97,7 @@ fn open_part(
         window: settings.window,
         size_max: settings.size_max,
         timeout: settings.timeout,
-        far_process: settings.far_process,
+        far_process: settings.far_process.clone(),
         pages,
         time_codes_per_s: options.line.map_or(0.0, |line| line.time_codes_per_s),
     };

@@ -5,7 +5,6 @@ use super::ports::Ports;
 use super::{ECHO, ONE_WAY, Pending, request, stamp};
 use crate::session::or_too_long;
 use bytes::Bytes;
-use hodo_io::usage::Usage;
 use hodo_io::{Endpoint, Sockets};
 use hodo_machine::{Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, TcpTimes};
@@ -13,7 +12,7 @@ use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::client::{CannotSend, ClientEvent};
 use hodo_spacewire::far_end::{COUNT, SOURCE};
 use hodo_spacewire::rmap::Initiator;
-use hodo_tester::{TransportCounters, ended};
+use hodo_tester::{FarEndProcess, TransportCounters, ended};
 use std::time::Duration;
 
 /// The reason that nothing was counted: the port of another bridge.
@@ -40,7 +39,7 @@ pub(super) struct RealLink {
     count_every: u64,
     timeout: Duration,
     /// The far end's process, where it is one of this host.
-    far_process: Option<u32>,
+    far_process: Option<FarEndProcess>,
     /// The pages of the bridge, if they are known.
     pages: Option<Pages>,
     /// The time between two time-codes, and when the next one is due.
@@ -82,7 +81,7 @@ pub(super) struct RealSettings {
     pub(super) window: u32,
     pub(super) size_max: u32,
     pub(super) timeout: Duration,
-    pub(super) far_process: Option<u32>,
+    pub(super) far_process: Option<FarEndProcess>,
     pub(super) pages: Option<Pages>,
     pub(super) time_codes_per_s: f64,
 }
@@ -440,7 +439,7 @@ impl Link for RealLink {
     }
 
     fn far_end(&mut self, _until: Instant, _done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
-        let usage = self.far_process.and_then(Usage::of);
+        let usage = self.far_process.as_ref().and_then(FarEndProcess::usage);
         let shortfall_s = self.pages.and_then(Pages::shortfall_s);
         let is_known = usage.is_some() || shortfall_s.is_some();
         Ok(is_known.then(|| FarEnd { usage, shortfall_s, ..FarEnd::default() }))
