@@ -3,7 +3,8 @@
     benches/peers/run.py --before PATH                           the build at PATH beside that of --hodo
     benches/peers/run.py --before PATH --only 'four sources'
 
-Both builds do the same exchanges with far ends of their own, but for the boards, which are in C (floor_board.c).
+Both builds do the same exchanges with far ends of their own, but for the boards, which are in C (floor_board.c). A build
+that does not know `adaptive` calls it `block`, and cannot block.
 """
 
 import contextlib
@@ -14,7 +15,7 @@ import urllib.request
 
 import farm
 import ipbus
-from processes import LOOPBACK, Case, Failed, background, congestion_control, free_port
+from processes import LOOPBACK, Case, Failed, background, congestion_control, free_port, knows_adaptive
 
 # At most 3 % slower than the build before; where a mend was promised, that.
 WORSE, FASTER_SOURCES, HUB_CPU = 0.03, 1.6, 0.5
@@ -26,11 +27,13 @@ def cases(options, links):
     """`links` makes the cases of raw links for these options; the peer of each is left out here."""
     before = copy.copy(options)
     before.hodo = options.before
-    for now, then in zip(links(options), links(before), strict=True):
+    for now, then in zip(links(options, "adaptive"), links(before, "adaptive"), strict=True):
+        if now.name.endswith("blocking") and not knows_adaptive(before.hodo):
+            continue
         yield both(now.name, now.unit, now.ours, then.ours, now.better)
-    yield from boards(ipbus.Bench(options), ipbus.Bench(before))
+    yield from boards(ipbus.Bench(options, "adaptive"), ipbus.Bench(before, "adaptive"))
     for credits in (2, farm.CREDITS):
-        now, then = (farm.Bench(which).ours(credits).figure("rate") for which in (options, before))
+        now, then = (farm.Bench(which, "adaptive").ours(credits).figure("rate") for which in (options, before))
         yield both(f"farm, {credits} credits", "k/s", now, then)
     name = f"farm, {SOURCES} sources, {farm.CREDITS} credits"
     yield Case(name, "k/s", FASTER_SOURCES, *(sourced(which) for which in (options, before)), beside=BESIDE)

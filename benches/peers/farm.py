@@ -7,7 +7,7 @@ compared, as many.
 
 import json
 
-from processes import Case, compiled, congestion_control, iperf3_stream_gbit, measurement, output
+from processes import Case, compiled, congestion_control, iperf3_stream_gbit, measurement, output, word
 
 NODES, SIZE = 20, 32 * 1024
 # Different events, 8 MiB of them; the study always sends the same one.
@@ -47,8 +47,8 @@ class Turns:
 
 
 class Bench:
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, wait="block"):
+        self.options, self.wait = options, wait
 
     # The cases
 
@@ -88,6 +88,7 @@ class Bench:
     def run_ours(self, credits, seconds):
         command = [self.options.hodo, "farm", "bench", *plan(credits, seconds), "--json", "-"]
         command += ["--threads", str(len(self.options.cpus)), "--congestion", congestion_control()]
+        command += ["--wait", word(self.options, self.wait)]
         return reading(output([*self.on_cpus(), *command], seconds + 30))
 
     def run_peer(self, version, credits, seconds):

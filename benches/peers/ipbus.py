@@ -1,8 +1,8 @@
 """IPbus: our client, device and hub beside bare sockets (floor.c), beside uHAL, and beside what is wanted of them.
 
 There are three programs and two processors. `one CPU` has all of them on the first, where a system call wakes the next
-at once; `two CPUs` leaves them wherever the kernel puts them on both. Everything blocks, but for the read without a
-hub, which polls as well: three programs cannot poll on two processors. `forward` is a hub in C that checks, repeats and
+at once; `two CPUs` leaves them wherever the kernel puts them on both. Everything blocks, but where a name says otherwise:
+three programs cannot poll on two processors. `forward` is a hub in C that checks, repeats and
 remembers nothing, between clients and a board in C; what a hub costs depends on whom it shares its processor with. The
 Erlang ControlHub cannot be installed from a package; what was published of it stands in docs/performance.md.
 """
@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 
-from processes import LOOPBACK, Case, background, compiled, free_port, measurement, output
+from processes import LOOPBACK, Case, background, compiled, free_port, measurement, output, word
 
 HERE = pathlib.Path(__file__).resolve().parent
 MIB = 1 << 20
@@ -41,31 +41,33 @@ class Place:
 
 
 class Bench:
-    def __init__(self, options):
+    def __init__(self, options, wait="block"):
         self.options = options
         first, second = options.cpus
         both = f"{first},{second}"
-        self.one = Place("one CPU", first, first, first)
-        self.two = Place("two CPUs", both, both, both)
-        self.apart = Place("one CPU each", first, None, second)
+        self.one = Place("one CPU", first, first, first, wait)
+        self.two = Place("two CPUs", both, both, both, wait)
+        self.apart = Place("one CPU each", first, None, second, wait)
         self.polling = Place("two CPUs, polling", first, None, second, "spin")
+        self.adaptive = [Place(f"{place.name}, adaptive", place.near, place.hub, place.far, "adaptive") for place in (self.one, self.two)]
+        # Beside a hub that lets others run before it sleeps.
         self.shared = [
-            self.one,
-            Place("hub alone", second, first, second),
-            Place("hub with board", second, first, first),
-            Place("hub with client", first, first, second),
+            self.adaptive[0],
+            Place("hub alone, adaptive", second, first, second, "adaptive"),
+            Place("hub with board, adaptive", second, first, first, "adaptive"),
+            Place("hub with client, adaptive", first, first, second, "adaptive"),
         ]
 
     # The cases
 
     def reads(self):
         """Single reads without a hub, of a board in C: at most a quarter above bare sockets, and no slower than uHAL."""
-        for place in (self.one, self.polling):
+        for place in (self.one, self.polling, *self.adaptive):
             yield Case(
                 f"ipbus read direct, {place.name}", "us", 1.25,
                 lambda place=place: self.read_us(place, bare=True),
                 lambda place=place: self.ping_us("udp", READ, ANSWER, place),
-                "less", "bare UDP",
+                "less", "bare UDP" + (", blocking" if place in self.adaptive else ""),
             )  # fmt: skip
         for place in (self.one, self.two, self.apart):
             yield Case(
@@ -113,8 +115,8 @@ class Bench:
                 "more", "forward, yielding",
             )  # fmt: skip
         yield Case(
-            "ipbus bare read, hub, two CPUs", "us", 1.1,
-            lambda: self.through_us(self.two, None), lambda: self.through_us(self.two, "poll"), "less", "forward, polling",
+            "ipbus bare read, hub, two CPUs, adaptive", "us", 1.1,
+            lambda: self.through_us(self.adaptive[1], None), lambda: self.through_us(self.adaptive[1], "poll"), "less", "forward, polling",
         )  # fmt: skip
 
     def blocks(self):
@@ -173,7 +175,7 @@ class Bench:
         """One run of a bare client gives both figures of it."""
         with self.site(place, True) as site:
             where = [str(site.hub_port), str(site.ports[0])]
-            seen.update(self.floor("hub", *where, place.wait, place.near, str(self.options.seconds)))
+            seen.update(self.floor("hub", *where, bare(place.wait), place.near, str(self.options.seconds)))
         return seen
 
     def crowd_per_s(self, place, forward):
@@ -205,7 +207,7 @@ class Bench:
 
     def wanted_gbit(self, place, mode):
         out, back = (READ, PACKET) if mode == "receive" else (PACKET, READ)
-        arguments = [str(out), str(back), "16", place.wait, place.near, place.far, str(self.options.seconds)]
+        arguments = [str(out), str(back), "16", bare(place.wait), place.near, place.far, str(self.options.seconds)]
         floor = self.floor("window", *arguments)["messages_per_s"] * DATA * 8 / 1e9
         return min(BLOCK_GBIT, BLOCK_SHARE * floor)
 
@@ -214,11 +216,11 @@ class Bench:
 
     def relay_us(self, place):
         where = [place.near, place.hub, place.far, str(self.options.seconds)]
-        return self.floor("relay", place.wait, *where)["p50_us"]
+        return self.floor("relay", bare(place.wait), *where)["p50_us"]
 
     def ping_us(self, protocol, out, back, place):
         sizes = [str(out), str(back)]
-        arguments = [protocol, *sizes, place.wait, place.near, place.far, str(self.options.seconds)]
+        arguments = [protocol, *sizes, bare(place.wait), place.near, place.far, str(self.options.seconds)]
         return self.floor("pingpong", *arguments)["p50_us"]
 
     def uhal_us(self, place, hub=False, bare=False):
@@ -232,7 +234,7 @@ class Bench:
         return json.loads(output([compiled("floor"), *arguments], self.options.seconds + 20))
 
     def hodo(self, place, site, plan, mode="receive"):
-        run = ["--mode", mode, "--wait", place.wait, "--duration", f"{self.options.seconds}s", "--repeat", "1"]
+        run = ["--mode", mode, "--wait", word(self.options, place.wait), "--duration", f"{self.options.seconds}s", "--repeat", "1"]
         command = ["taskset", "-c", place.near, self.options.hodo, "bench", site.uri(), *plan, *run, "--quiet"]
         return measurement(output([*command, "--json", "-"], self.options.seconds + 30))
 
@@ -245,13 +247,13 @@ class Bench:
                 port = free_port("udp")
                 site.ports.append(port)
                 uri = f"ipbusudp-2.0://{LOOPBACK}:{port}?{faults}".rstrip("?")
-                board = [compiled("floor"), "board", str(port), place.wait, place.far]
-                device = [self.options.hodo, "serve", uri, "--wait", place.wait]
+                board = [compiled("floor"), "board", str(port), bare(place.wait), place.far]
+                device = [self.options.hodo, "serve", uri, "--wait", word(self.options, place.wait)]
                 command = board if bare else ["taskset", "-c", place.far, *device]
                 stack.enter_context(background(command, "udp", port))
             if hub:
                 site.hub_port = free_port("tcp")
-                listen = ["--listen", f"{LOOPBACK}:{site.hub_port}", "--no-metrics", "--wait", place.wait]
+                listen = ["--listen", f"{LOOPBACK}:{site.hub_port}", "--no-metrics", "--wait", word(self.options, place.wait)]
                 command = ["taskset", "-c", place.hub, self.options.hodo, "hub", *listen]
                 if forward:
                     command = [compiled("floor"), "forward", str(site.hub_port), str(site.ports[0]), forward, place.hub]
@@ -299,6 +301,11 @@ class Site:
         if self.hub is None:
             return f"ipbusudp-2.0://{places}"
         return f"chtcp-2.0://{LOOPBACK}:{self.hub_port}?target={places}"
+
+
+def bare(wait):
+    """How bare sockets wait beside ours: in the same way, or they block."""
+    return "block" if wait == "adaptive" else wait
 
 
 def rate(size, channels):

@@ -1,6 +1,12 @@
-"""Programs that are built, run and ended here, what they say, and the ports that they listen at."""
+"""Programs that are built, run and ended here, what they say, and the ports that they listen at.
 
+All of them run in one scheduling class. As root, threads of EPICS put themselves into SCHED_FIFO, where they run before
+everything else; so the right to that is taken from every program, or every program is started there.
+"""
+
+import functools
 import json
+import os
 import pathlib
 import socket
 import subprocess
@@ -9,6 +15,14 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 LOOPBACK = "127.0.0.1"
 CONGESTION_CONTROL = "/proc/sys/net/ipv4/tcp_congestion_control"
+
+
+# What stands before a command in each class; who is not root has no right that could be taken away.
+CLASSES = {
+    "other": ["setpriv", "--bounding-set=-sys_nice", "--inh-caps=-sys_nice"] if os.geteuid() == 0 else [],
+    "fifo": ["chrt", "--fifo", "10"],
+}
+chosen_class = "other"
 
 
 class Failed(Exception):
@@ -26,9 +40,14 @@ class Case:
         return ratio <= self.target if self.better == "less" else ratio >= self.target
 
 
+def in_class(command):
+    """The command that runs another one in the chosen class."""
+    return [*CLASSES[chosen_class], *command]
+
+
 def output(command, seconds):
     """What a command prints; it is killed after so many seconds."""
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(in_class(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, complaint = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired as error:
@@ -38,6 +57,16 @@ def output(command, seconds):
     if process.returncode != 0:
         raise Failed(f"`{' '.join(command)}` ended with {process.returncode}: {(complaint or out).strip()[-400:]}")
     return out
+
+
+@functools.cache
+def knows_adaptive(hodo):
+    return "adaptive" in subprocess.run([hodo, "bench", "--help"], capture_output=True, text=True, check=False).stdout
+
+
+def word(options, wait):
+    """What a build calls a way to wait."""
+    return "block" if wait == "adaptive" and not knows_adaptive(options.hodo) else wait
 
 
 def compiled(name, *libraries):
@@ -95,7 +124,7 @@ class background:
         self.command, self.protocol, self.port = command, protocol, port
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(in_class(self.command), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         give_up = time.monotonic() + 5
         while not listens(self.protocol, self.port):
             if self.process.poll() is not None or time.monotonic() > give_up:

@@ -1,6 +1,6 @@
 """pvAccess: our client and server beside pvxs (pva_pvxs.cpp) and pvAccessCPP (pva_pvaccesscpp.cpp), as the published study measures them.
 
-A round is a get on each channel, all answers awaited. Each side is a process of its own on a processor of its own, and all have the same
+Everything blocks but where a name says otherwise. A round is a get on each channel, all answers awaited. Each side is a process of its own on a processor of its own, and all have the same
 values: a structure with the field `value`, a double or an array of doubles, under the names that `hodo serve` has for scalars. The C++ programs are compiled against the libraries of the
 Python packages pvxslibs and epicscorelibs, with the Python of --python.
 """
@@ -10,7 +10,7 @@ import pathlib
 import re
 import subprocess
 
-from processes import LOOPBACK, Case, Failed, congestion_control, end, free_port, measurement, output
+from processes import LOOPBACK, Case, Failed, congestion_control, end, free_port, in_class, measurement, output
 
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parents[1] / "target"
@@ -37,9 +37,11 @@ class Bench:
     # The cases
 
     def singles(self):
+        """Both peers block."""
         for peer, target in ((PVXS, 1.1), (OLDER, 1.0)):
             yield self.case("1 scalar, blocking", 1, SCALAR, peer, target)
-        yield self.case("1 scalar, polling", 1, SCALAR, PVXS, 8.0, "spin")
+        for wait, name, target in (("adaptive", "adaptive", 1.1), ("spin", "polling", 8.0)):
+            yield self.case(f"1 scalar, {name}", 1, SCALAR, f"{PVXS}, blocking", target, wait)
 
     def arrays(self):
         for doubles, *targets in ARRAYS:
@@ -73,11 +75,12 @@ class Bench:
             self.our_connects, lambda: self.peer_connects(PVXS), better="less", beside=PVXS,
         )  # fmt: skip
 
-    def case(self, name, channels, doubles, peer, target, wait="block"):
+    def case(self, name, channels, doubles, beside, target, wait="block"):
+        peer = beside.split(",")[0]
         return Case(
             f"pva get {name}", "k/s", target,
             lambda: self.our_per_s(channels, doubles, wait) / 1e3,
-            lambda: self.peer_per_s(peer, channels, doubles) / 1e3, beside=peer,
+            lambda: self.peer_per_s(peer, channels, doubles) / 1e3, beside=beside,
         )  # fmt: skip
 
     # The two sides
@@ -145,7 +148,7 @@ class Bench:
         port = free_port("tcp")
         command = command(port)
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            in_class(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         try:
             if not process.stdout.readline():

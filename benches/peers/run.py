@@ -10,9 +10,11 @@
     benches/peers/run.py --only spacewire                        SpaceWire, see spacewire.py
     benches/peers/run.py --peers-only                            the peers alone
     benches/peers/run.py --before PATH                           another build of ours, see builds.py
+    benches/peers/run.py --class fifo                            everything in SCHED_FIFO (root)
 
 Each round runs ours and then the peer; the ratio is taken within the round, so that a slow drift of the machine
-falls out of it. Needs sockperf, iperf3, taskset, a C compiler, libzmq, fi_pingpong, ucx_perftest, and uHAL and pyspw_rmap in the Python of --python. As root, everything
+falls out of it. Both sides wait in the same way, or the names of the case and of the peer say how; all programs run in
+one scheduling class. Needs sockperf, iperf3, taskset, a C compiler, libzmq, fi_pingpong, ucx_perftest, and uHAL and pyspw_rmap in the Python of --python. As root, everything
 runs on the loopback interface of a network namespace of its own, with the congestion control asked for; else in the
 system's network, with the system's.
 Exit status: 0 every target met, 1 one was missed or a run failed, 2 usage.
@@ -33,6 +35,7 @@ import sys
 import builds
 import farm
 import ipbus
+import processes
 import pva
 import roce
 import spacewire
@@ -48,6 +51,7 @@ from processes import (
     iperf3_stream_gbit,
     measurement,
     output,
+    word,
 )
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -87,6 +91,7 @@ def parse_arguments():
     parser.add_argument("--only", default="", metavar="PATTERN", help="the cases whose name matches")
     parser.add_argument("--cpu", default=default_cpus(), help="two processors: near and far (the first two allowed)")
     parser.add_argument("--congestion", default="cubic", help="TCP congestion control of both sides (cubic)")
+    parser.add_argument("--class", default="other", choices=sorted(processes.CLASSES), dest="scheduling", help="scheduling class of all programs (other)")
     parser.add_argument("--hodo", default=os.environ.get("HODO", str(ROOT / "target/release/hodo")))
     parser.add_argument("--python", default=str(ROOT / "target/venv/bin/python"), help="the one that has uHAL")
     parser.add_argument("--json", metavar="FILE", help="write every round's figures there")
@@ -94,6 +99,7 @@ def parse_arguments():
     parser.add_argument("--before", metavar="PATH", help="an earlier build of hodo, in place of the peers")
     parser.add_argument("--list", action="store_true", help="name the cases and stop")
     options = parser.parse_args()
+    processes.chosen_class = options.scheduling
     options.cpus = options.cpu.split(",")
     if len(options.cpus) != 2 or not all(cpu.isdigit() for cpu in options.cpus):
         parser.error(f"--cpu {options.cpu}: give two processors, as 0,1")
@@ -113,9 +119,11 @@ def usage(text):
 
 
 def require(options):
-    missing = [tool for tool in ("sockperf", "iperf3", "taskset", "cc") if not shutil.which(tool)]
+    missing = [tool for tool in ("sockperf", "iperf3", "taskset", "chrt", "setpriv", "cc") if not shutil.which(tool)]
     if missing:
         sys.exit(usage(f"not found: {', '.join(missing)}; `./test tools` installs them"))
+    if subprocess.run(processes.in_class(["true"]), check=False).returncode:
+        sys.exit(usage(f"--class {options.scheduling}: this class is refused; run as root"))
     if not options.peers_only and not os.access(options.hodo, os.X_OK):
         sys.exit(usage(f"{options.hodo} is not there: cargo build --release, or --hodo PATH"))
     if options.before and not os.access(options.before, os.X_OK):
@@ -135,19 +143,20 @@ def cases(options):
     return found if options.peers_only else [*found, *ipbus.cases(options)]
 
 
-def links(options):
-    """Raw links."""
+def links(options, many="block"):
+    """Raw links; `many` is how ours waits with many operations in flight, where the peers block."""
     found = []
-    for wait in ("spin", "block"):
+    for wait, name, peer in (("spin", "polling", "polling"), ("block", "blocking", "blocking"), ("adaptive", "adaptive", "blocking")):
+        beside = "sockperf" if name == peer else f"sockperf, {peer}"
         for protocol in ("tcp", "udp"):
             for size in (64, KIB):
-                name = f"{protocol} ping-pong {size} B, {'polling' if wait == 'spin' else 'blocking'}"
-                found.append(Case(name, "us", 1.05, *ping_pong(protocol, size, wait, options), "less", "sockperf"))
+                two = ping_pong(protocol, size, wait, options)
+                found.append(Case(f"{protocol} ping-pong {size} B, {name}", "us", 1.05, *two, "less", beside))
     for size in (32 * KIB, 128 * KIB):
         for channels, target in ((1, 1.0), (20, 2.0)):
             name = f"tcp stream {size // KIB} KiB, {channels} connection{'s' if channels > 1 else ''}"
-            found.append(Case(name, "Gbit/s", target, *stream(size, channels, options), beside="iperf3"))
-    found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, options), beside="iperf3"))
+            found.append(Case(name, "Gbit/s", target, *stream(size, channels, many, options), beside="iperf3"))
+    found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, many, options), beside="iperf3"))
     return found
 
 
@@ -155,7 +164,7 @@ def ping_pong(protocol, size, wait, options):
     near, far = options.cpus
 
     def ours():
-        plan = ["--test", "latency", "--sizes", str(size), "--wait", wait, "--cpu", f"{near},{far}"]
+        plan = ["--test", "latency", "--sizes", str(size), "--wait", word(options, wait), "--cpu", f"{near},{far}"]
         return hodo(protocol, plan, options)["latency_ns"]["p50"] / 1000
 
     def peer():
@@ -172,13 +181,14 @@ def ping_pong(protocol, size, wait, options):
     return ours, peer
 
 
-def stream(size, channels, options):
+def stream(size, channels, wait, options):
     # One connection has one processor at each end; many have both at both ends.
     near, far = options.cpus if channels == 1 else [",".join(options.cpus)] * 2
 
     def ours():
         plan = ["--test", "rate" if channels == 1 else "channels", "--mode", "send", "--sizes", str(size)]
         plan += ["--channels", str(channels), "--window", "64" if channels == 1 else "16"]
+        plan += ["--wait", word(options, wait)]
         return payload_gbit(hodo("tcp", [*plan, "--cpu", ",".join(options.cpus)], options))
 
     def peer():
@@ -187,11 +197,11 @@ def stream(size, channels, options):
     return ours, peer
 
 
-def datagrams(size, options):
+def datagrams(size, wait, options):
     near, far = options.cpus
 
     def ours():
-        plan = ["--test", "rate", "--mode", "send", "--sizes", str(size), "--window", "512"]
+        plan = ["--test", "rate", "--mode", "send", "--sizes", str(size), "--window", "512", "--wait", word(options, wait)]
         return payload_gbit(hodo("udp", [*plan, "--cpu", ",".join(options.cpus)], options))
 
     def peer():
@@ -319,6 +329,7 @@ def environment(options, namespace):
         "uhal": None if options.peers_only else uhal_version(options.python),
         "kernel": os.uname().release,
         "congestion_control": congestion_control(),
+        "scheduling": {"other": "SCHED_OTHER", "fifo": "SCHED_FIFO"}[options.scheduling],
         "cpus": {"near": options.cpus[0], "far": options.cpus[1], "many connections": options.cpu},
         "namespace": namespace,
         "rounds": options.rounds,
@@ -340,7 +351,7 @@ def print_facts(facts):
     print(f"{facts['hodo'] or 'hodo left out'}; {peers}; Linux {facts['kernel']}")
     where = "a network namespace of its own" if facts["namespace"] else "the system's network"
     print(
-        f"congestion control {facts['congestion_control']}, loopback of {where}; near side on CPU"
+        f"congestion control {facts['congestion_control']}, all programs {facts['scheduling']}, loopback of {where}; near side on CPU"
         f" {facts['cpus']['near']}, far side on CPU {facts['cpus']['far']}, many connections on both at both ends;"
         f" {facts['rounds']} rounds of {facts['seconds']} s; median [min..max]"
     )

@@ -61,7 +61,7 @@ class Bench:
             yield Case(
                 f"spacewire rmap read 4 B, {name}", "k/s", target,
                 lambda in_flight=in_flight, wait=wait: self.read(self.ours(wait), in_flight, wait) / 1e3,
-                lambda in_flight=in_flight: self.peer_read(in_flight) / 1e3, beside=SPW_RMAP,
+                lambda in_flight=in_flight: self.peer_read(in_flight) / 1e3, beside=SPW_RMAP if wait == "block" else f"{SPW_RMAP}, blocking",
             )  # fmt: skip
         yield Case(
             "spacewire rmap read 4 B, serial, its server", "k/s", 1.0,

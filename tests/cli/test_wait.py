@@ -86,3 +86,17 @@ def test_adaptive_is_the_default_and_named(tmp_path):
     document = contract.parse((tmp_path / "r.json").read_text(encoding="utf-8"))
     assert document["measurements"][0]["wait"] == document["environment"]["far_end"]["wait"] == "adaptive"
     assert "wait adaptive" in done.stdout and "wait adaptive" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+def test_realtime_is_a_class_of_both_sides_or_a_clear_error(tmp_path):
+    plan = ["bench", "tcp", "--test", "latency", "--sizes", "64", *command.SHORT]
+    done = command.hodo(*plan, "--realtime", "--json", "-")
+    if done.returncode == 0:
+        environment = contract.parse(done.stdout)["environment"]
+        assert environment["scheduling"] == environment["far_end"]["scheduling"] == "SCHED_FIFO 10"
+    # Without the capability, as root too.
+    without = ["setpriv", "--bounding-set", "-sys_nice", "--inh-caps", "-sys_nice", "prlimit", "--rtprio=0"]
+    refused = command.hodo(*plan, "--realtime", prefix=without)
+    assert refused.returncode == 2, refused.stderr
+    for word in ("CAP_SYS_NICE", "ulimit -r", "setcap"):
+        assert word in refused.stderr

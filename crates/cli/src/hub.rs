@@ -2,6 +2,7 @@
 
 use crate::announce::announce;
 use crate::logging::LogOptions;
+use crate::realtime::RealtimeOptions;
 use crate::trace::{self, TraceOptions};
 use crate::{Error, Outcome, terminal};
 use clap::{Args, Subcommand};
@@ -40,6 +41,7 @@ fn show(pages: &HubPages, path: &str) -> Result<Outcome, Error> {
 
 fn serve(options: &HubServe) -> Result<Outcome, Error> {
     options.log.open("hodo hub", options.verbose)?;
+    options.realtime.begin()?;
     let hub = HubDaemon::start(HubSettings {
         listen: options.listen,
         allow: options.allow.clone(),
@@ -116,6 +118,9 @@ pub struct HubServe {
     /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
+    /// The scheduling class.
+    #[command(flatten)]
+    pub realtime: RealtimeOptions,
     /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,

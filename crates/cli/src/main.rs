@@ -23,6 +23,7 @@ mod output;
 mod pingpong;
 #[cfg(feature = "pva")]
 mod pva;
+mod realtime;
 mod report;
 #[cfg(any(feature = "farm", feature = "pva"))]
 mod screen;

@@ -1,6 +1,7 @@
 //! `hodo serve`: the far end of a link.
 
 use crate::logging::LogOptions;
+use crate::realtime::RealtimeOptions;
 use crate::trace::TraceOptions;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
@@ -19,6 +20,7 @@ const LINE_MAX: u64 = 64;
 /// Serves until a signal comes.
 pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     serve.log.open("hodo serve", false)?;
+    serve.realtime.begin()?;
     hodo_tester::check_congestion(serve.congestion.as_deref())?;
     let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {
@@ -131,6 +133,9 @@ pub struct ServeOptions {
     /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
+    /// The scheduling class.
+    #[command(flatten)]
+    pub realtime: RealtimeOptions,
     /// Number of threads that share the peers; 0 is one per processor.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub threads: u16,

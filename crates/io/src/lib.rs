@@ -34,6 +34,7 @@ mod random;
 mod resolve;
 mod room;
 mod route;
+pub mod scheduling;
 mod serve;
 mod settings;
 pub mod shared_memory;

@@ -71,6 +71,9 @@ pub struct Environment {
     pub nic: Option<Nic>,
     /// Where the two sides ran, as `here cpu 0, far end cpu 1`.
     pub placement: Option<String>,
+    /// The scheduling class of this side's threads, as `SCHED_OTHER` or `SCHED_FIFO 10`.
+    #[serde(default)]
+    pub scheduling: Option<String>,
     /// The clock that stamped everything.
     pub clock: Option<Clock>,
     /// The hypervisor, where there is one.
@@ -93,6 +96,9 @@ pub struct FarEndFacts {
     pub wait: Option<String>,
     /// The processors that it is bound to, as `cpu 1`.
     pub placement: Option<String>,
+    /// The scheduling class of its threads, as `SCHED_OTHER` or `SCHED_FIFO 10`.
+    #[serde(default)]
+    pub scheduling: Option<String>,
     /// Kernel release.
     pub kernel: Option<String>,
     /// TCP congestion control of its sockets.

@@ -258,6 +258,7 @@ fn environment() -> Environment {
         mtu: Some(65_536),
         nic: None,
         placement: Some("here cpu 0, far end cpu 1".into()),
+        scheduling: Some("SCHED_OTHER".into()),
         clock: Some(Clock { source: "tsc".into(), cost_ns: 21.4 }),
         hypervisor: Some("kvm".into()),
         governor: None,

@@ -2,6 +2,7 @@
 
 use hodo_io::host::{self, HostFacts};
 use hodo_io::nic::Nic;
+use hodo_io::scheduling;
 use hodo_measure::{Clock, Environment, FarEndFacts};
 
 /// Returns the part of the environment that is known before a link is open.
@@ -17,6 +18,7 @@ pub fn of_host(arguments: Vec<String>) -> Environment {
         mtu: None,
         nic: None,
         placement: None,
+        scheduling: scheduling::class(),
         clock: facts.clock_source.map(|source| Clock { source, cost_ns: host::clock_cost_ns() }),
         hypervisor: facts.hypervisor,
         governor: facts.governor,
@@ -36,6 +38,7 @@ pub fn add_far_end(environment: &mut Environment, facts: FarEndFacts) {
     let known = environment.far_end.get_or_insert_default();
     add(&mut known.wait, facts.wait);
     add(&mut known.placement, facts.placement);
+    add(&mut known.scheduling, facts.scheduling);
     add(&mut known.kernel, facts.kernel);
     add(&mut known.congestion_control, facts.congestion_control);
     known.line_bits_per_s = facts.line_bits_per_s.or(known.line_bits_per_s);

@@ -4,6 +4,7 @@ use crate::ServeSettings;
 use crate::placement::side_text;
 use hodo_io::host::HostFacts;
 use hodo_io::nic::Nic;
+use hodo_io::scheduling;
 use hodo_machine::Address;
 use hodo_measure::FarEndFacts;
 use std::net::IpAddr;
@@ -17,6 +18,7 @@ impl ServeSettings {
         FarEndFacts {
             wait: Some(self.wait.to_string()),
             placement: Some(side_text(&self.cpus)),
+            scheduling: scheduling::class(),
             kernel: host.kernel,
             congestion_control: self.congestion.clone().or(host.congestion_control).filter(|_| has_tcp),
             line_bits_per_s: address.ip().and_then(|address| line_bits_per_s(address.ip())),
@@ -51,6 +53,7 @@ mod tests {
         let at = "127.0.0.1:0".parse().expect("an address");
         let facts = settings.facts(&Address::Tcp(at));
         assert_eq!((facts.wait.as_deref(), facts.placement.as_deref()), (Some("spin"), Some("cpu 0,1")));
+        assert_eq!(facts.scheduling, scheduling::class());
         assert!(facts.kernel.is_some() && facts.line_bits_per_s.is_none(), "{facts:?}");
         assert_eq!(facts.congestion_control.as_deref(), Some("reno"));
         assert_eq!(settings.facts(&Address::Udp(at)).congestion_control, None);

@@ -25,6 +25,11 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     if let (Some(share), None) = (needs_rate, bench.choice.rate) {
         return Err(Error::Usage(format!("--require {share}: a share is of a schedule; add --test open --rate 10K")));
     }
+    if bench.measure.realtime.realtime && bench.link.simulated {
+        return Err(Error::Usage("--realtime: a simulation waits in virtual time; leave it out".to_owned()));
+    }
+    // Before any thread or far end is started, which are in the same class then.
+    bench.measure.realtime.begin()?;
     let benchmarks = plan::benchmarks(bench)?;
     let options = &bench.measure;
     hodo_tester::check_options(&bench.link, options.congestion.as_deref(), options.cpu.is_some(), options.wait)?;

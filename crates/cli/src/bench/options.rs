@@ -1,5 +1,6 @@
 use super::netperf::NETPERF;
 use super::{Follow, OutputOptions};
+use crate::realtime::RealtimeOptions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 use hodo_catalog::Uri;
@@ -110,6 +111,9 @@ pub struct MeasuringOptions {
     /// How both sides wait: adaptive, block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
+    /// The scheduling class.
+    #[command(flatten)]
+    pub realtime: RealtimeOptions,
     /// Processors, as 0,1 or 0-3. With one channel, this side runs on the first, and a far end started here on the
     /// last. With many channels, both sides run a thread on each [default: all if the far end is started here,
     /// otherwise none].

@@ -3,6 +3,7 @@
 use super::spread;
 use crate::Error;
 use crate::logging::LogOptions;
+use crate::realtime::RealtimeOptions;
 use clap::Args;
 use hodo_catalog::farm::emulation::{GeneratorConfig, Spread};
 use hodo_catalog::farm::wire;
@@ -21,6 +22,9 @@ pub struct ProcessOptions {
     /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
+    /// The scheduling class.
+    #[command(flatten)]
+    pub realtime: RealtimeOptions,
     /// Processors to run on, one per thread [default: the kernel's choice].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
     pub cpu: Option<Cpus>,
@@ -42,9 +46,10 @@ pub struct ProcessOptions {
 }
 
 impl ProcessOptions {
-    /// Opens the log of a part of the farm.
+    /// Opens the log of a part of the farm, and enters the scheduling class of its threads.
     pub fn open_log(&self, part: &str) -> Result<(), Error> {
-        Ok(self.log.open(&format!("hodo farm {part}"), self.verbose)?)
+        self.log.open(&format!("hodo farm {part}"), self.verbose)?;
+        self.realtime.begin()
     }
 
     /// Returns the settings of a process.

@@ -2,6 +2,7 @@
 
 use crate::announce::announce;
 use crate::logging::LogOptions;
+use crate::realtime::RealtimeOptions;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_machine::Wait;
@@ -19,6 +20,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     options.log.open("hodo pva serve", options.verbose)?;
+    options.realtime.begin()?;
     let daemon = ServeDaemon::start(&ServeSettings {
         file: options.file.clone(),
         listen: options.listen,
@@ -73,6 +75,9 @@ pub struct ServeOptions {
     /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block [default: adaptive].
     #[arg(long, value_name = "HOW", value_parser = units::wait)]
     pub wait: Option<Wait>,
+    /// The scheduling class.
+    #[command(flatten)]
+    pub realtime: RealtimeOptions,
     /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,

@@ -3,6 +3,7 @@
 use super::options::RecordingOptions;
 use crate::announce::announce_all;
 use crate::logging::LogOptions;
+use crate::realtime::RealtimeOptions;
 use crate::{Error, Outcome, terminal};
 use clap::{Args, ValueEnum};
 use hodo_daemon::Options;
@@ -30,6 +31,7 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     options.log.open("hodo spacewire bridge", options.verbose)?;
+    options.realtime.begin()?;
     let bridge = BridgeDaemon::start(
         plan,
         BridgeSettings {
@@ -113,6 +115,9 @@ pub struct BridgeOptions {
     /// How to wait: adaptive, block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait)]
     pub wait: Wait,
+    /// The scheduling class.
+    #[command(flatten)]
+    pub realtime: RealtimeOptions,
     /// The processor to run on [default: the kernel's choice].
     #[arg(long, value_name = "CPU")]
     pub cpu: Option<usize>,

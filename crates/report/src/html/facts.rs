@@ -79,6 +79,7 @@ pub(super) fn environment(e: &Environment) -> Markup {
         fact("hypervisor", e.hypervisor.clone()),
         fact("frequency governor", e.governor.clone()),
         fact("placement", e.placement.clone()),
+        fact("scheduling", e.scheduling.clone()),
         fact("congestion control", e.congestion_control.clone()),
         fact("MTU", text(e.mtu)),
         fact("interface", e.nic.as_ref().map(interface)),
@@ -103,11 +104,12 @@ pub(super) fn environment(e: &Environment) -> Markup {
 
 /// Returns what the far end reports of its side.
 fn far_end(facts: &FarEndFacts) -> Vec<Fact> {
-    let FarEndFacts { wait, placement, kernel, congestion_control, line_bits_per_s } = facts.clone();
+    let FarEndFacts { wait, placement, scheduling, kernel, congestion_control, line_bits_per_s } = facts.clone();
     let line = line_bits_per_s.map(|bits| units::bits_per_s(bits as f64));
     let named = [
         ("waits", wait),
         ("placement", placement),
+        ("scheduling", scheduling),
         ("kernel", kernel),
         ("congestion control", congestion_control),
         ("line", line),

@@ -8,11 +8,12 @@ const FACT_MAX: usize = 40;
 
 /// Returns the facts as bytes. A fact that is too long is left out.
 pub(crate) fn encode(facts: &FarEndFacts) -> Bytes {
-    let FarEndFacts { wait, placement, kernel, congestion_control, line_bits_per_s } = facts;
+    let FarEndFacts { wait, placement, scheduling, kernel, congestion_control, line_bits_per_s } = facts;
     let line = line_bits_per_s.map(|bits| bits.to_string());
     let named = [
         ("wait", wait),
         ("placement", placement),
+        ("scheduling", scheduling),
         ("kernel", kernel),
         ("congestion", congestion_control),
         ("line", &line),
@@ -35,6 +36,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<FarEndFacts> {
         match name {
             "wait" => facts.wait = Some(printed),
             "placement" => facts.placement = Some(printed),
+            "scheduling" => facts.scheduling = Some(printed),
             "kernel" => facts.kernel = Some(printed),
             "congestion" => facts.congestion_control = Some(printed),
             "line" => facts.line_bits_per_s = printed.parse().ok(),
@@ -53,6 +55,7 @@ mod tests {
         FarEndFacts {
             wait: Some("spin:50us".into()),
             placement: Some("cpu 0,1".into()),
+            scheduling: Some("SCHED_FIFO 10".into()),
             kernel: Some("6.1.0-18-amd64".into()),
             congestion_control: Some("cubic".into()),
             line_bits_per_s: Some(10_000_000_000),
@@ -64,7 +67,7 @@ mod tests {
         let bytes = encode(&facts());
         assert_eq!(
             bytes,
-            "wait=spin:50us\nplacement=cpu 0,1\nkernel=6.1.0-18-amd64\ncongestion=cubic\nline=10000000000\n"
+            "wait=spin:50us\nplacement=cpu 0,1\nscheduling=SCHED_FIFO 10\nkernel=6.1.0-18-amd64\ncongestion=cubic\nline=10000000000\n"
         );
         assert_eq!(decode(&bytes), Some(facts()));
         assert_eq!((encode(&FarEndFacts::default()).len(), decode(b"")), (0, None));
@@ -76,6 +79,7 @@ mod tests {
         let all = FarEndFacts {
             wait: long.clone(),
             placement: long.clone(),
+            scheduling: long.clone(),
             kernel: long.clone(),
             congestion_control: long,
             line_bits_per_s: Some(u64::MAX),

@@ -127,9 +127,10 @@ impl Wish {
 impl Welcome {
     /// Returns the line of it.
     pub(super) fn request(&self) -> Request {
-        let FarEndFacts { wait, placement, kernel, line_bits_per_s, .. } = &self.facts;
+        let FarEndFacts { wait, placement, scheduling, kernel, line_bits_per_s, .. } = &self.facts;
         let line = line_bits_per_s.map(|bits| bits.to_string());
-        let facts = [("wait", wait), ("placement", placement), ("kernel", kernel), ("line", &line)];
+        let facts =
+            [("wait", wait), ("placement", placement), ("scheduling", scheduling), ("kernel", kernel), ("line", &line)];
         let request = Request::default()
             .with("link", &VERSION)
             .with("udp", &self.udp_port)
@@ -154,6 +155,7 @@ impl Welcome {
         let facts = FarEndFacts {
             wait: fact("wait"),
             placement: fact("placement"),
+            scheduling: fact("scheduling"),
             kernel: fact("kernel"),
             congestion_control: None,
             line_bits_per_s: request.get("line"),
