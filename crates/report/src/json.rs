@@ -171,7 +171,7 @@ mod tests {
             }
             let far_wait = |document: &Document| document.environment.far_end.clone().and_then(|far| far.wait);
             assert!(far_wait(&old).is_none_or(|wait| wait == "adaptive"));
-            let comparison = crate::compare(&old, &new);
+            let comparison = crate::compare(&old, &new, 0.03);
             assert!(comparison.pairs.iter().all(|pair| pair.ratio == Some(1.0)));
         }
     }

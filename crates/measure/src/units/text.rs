@@ -49,6 +49,16 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// Formats a number and half the width of its interval, to the first digit of the latter: `1.7 ± 0.1`.
+#[must_use]
+pub fn with_uncertainty(value: f64, half_width: f64) -> String {
+    if !value.is_finite() || !half_width.is_finite() {
+        return UNKNOWN.into();
+    }
+    let decimals = (-half_width.log10().floor()).clamp(0.0, 3.0) as usize;
+    format!("{value:.decimals$} ± {half_width:.decimals$}")
+}
+
 /// Formats a size, exact if that is short: `1500 B`, `32 KiB`, `1 MiB`.
 #[must_use]
 pub fn bytes(count: u64) -> String {
@@ -186,6 +196,15 @@ mod tests {
         assert_eq!(time_ns(999.6), "1.00 µs");
         assert_eq!(time_ns(412.0), "412 ns");
         assert_eq!(time_ns(123_456_789.0), "123 ms");
+    }
+
+    #[test]
+    fn an_uncertainty_has_one_digit_and_its_number_no_more_than_that() {
+        assert_eq!(with_uncertainty(1.7123, 0.1), "1.7 ± 0.1");
+        assert_eq!(with_uncertainty(1.2, 0.0358), "1.20 ± 0.04");
+        assert_eq!(with_uncertainty(41.6, 3.2), "42 ± 3");
+        assert_eq!(with_uncertainty(1.111_11, 0.0), "1.111 ± 0.000");
+        assert_eq!(with_uncertainty(f64::NAN, 0.1), UNKNOWN);
     }
 
     #[test]
