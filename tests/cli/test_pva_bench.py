@@ -69,6 +69,26 @@ def test_the_suite_of_each_operation_in_every_form(tmp_path):
         assert len(contract.parse_tsv((folder / "result.tsv").read_text(encoding="utf-8"))) == len(measurements)
 
 
+def test_the_published_study_goes_round_by_round_and_the_sliding_window_follows():
+    rows = command.bench("pva", "--preset", "epics-get", "--sizes", "8,800", *RUN)
+    kinds = [(row["channels"], row.get("rounds", False), [one["operations_per_s"] for one in row.get("published", [])]) for row in rows]
+    assert kinds == [
+        (1, False, [15_086, 2_465]),
+        (1, False, [15_500, 2_484]),
+        (1000, True, [640_176, 159_497]),
+        (1000, True, [532_530, 89_621]),
+        (1000, False, []),
+        (1000, False, []),
+    ]
+
+
+def test_a_round_waits_for_all_answers(far_end):
+    (row,) = command.bench(far_end, "--test", "channels", "--channels", 300, "--window", 1, "--rounds", "--count", 3000, "--repeat", 3, "--quiet")
+    assert row["rounds"] and row["operations"] == 9_000
+    command.refused("bench", far_end, "--test", "latency", "--rounds", *RUN, status=2, says=["--rounds", "--test channels"])
+    command.refused("bench", far_end, "--preset", "epics-get", "--rounds", *RUN, status=2, says=["--rounds", "--preset"])
+
+
 def test_what_cannot_be_measured_is_refused_with_the_remedy(far_end):
     named = f"{far_end}/hodo:double:1"
     for link, options, says in [

@@ -107,6 +107,9 @@ pub struct Plan {
     pub channels: u32,
     /// Operations per packet, where the protocol concatenates; else 1.
     pub batch: u32,
+    /// Whether the channels go round by round: all fill their windows, and fill them again when every operation of all channels has
+    /// ended. Otherwise each operation that ends is replaced at once. Only where operations have no schedule.
+    pub rounds: bool,
     /// Operations per second in all, for [`Test::Open`] and, where it is not as fast as the far end can,
     /// [`Test::Updates`].
     pub rate: Option<f64>,
@@ -137,6 +140,7 @@ impl Plan {
             window: 1,
             channels: 1,
             batch: 1,
+            rounds: false,
             rate: None,
             until: Until::Count(1),
             warmup: Duration::ZERO,
@@ -164,6 +168,7 @@ impl Plan {
             window: Some(self.window),
             channels: self.channels,
             batch: self.batch,
+            rounds: self.rounds,
             rate_asked: self.scheduled_rate(),
             wait: self.wait.to_string(),
             seed: self.seed,

@@ -141,6 +141,10 @@ pub struct Measurement {
     pub channels: u32,
     /// Operations per packet.
     pub batch: u32,
+    /// Whether all channels filled their windows, and again when everything in them had ended; absent where each operation that ended was
+    /// replaced at once.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rounds: bool,
     /// Operations per second asked for, of an open-loop test or of updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_asked: Option<f64>,

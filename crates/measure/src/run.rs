@@ -227,6 +227,9 @@ fn possible(links: usize, plan: &Plan) -> Result<(), LinkError> {
         _ if min > max => refuse("the smallest size is over the largest; swap them"),
         _ if plan.until == Until::Count(0) => refuse("a count of 0 measures nothing; give 1 or more"),
         None if plan.test == Test::Open => refuse("an open-loop test needs a rate in operations per second"),
+        _ if plan.rounds && matches!(plan.test, Test::Open | Test::Updates) => {
+            refuse("a schedule has no rounds; leave them out")
+        }
         Some(rate) if matches!(plan.test, Test::Open | Test::Updates) && !(rate > 0.0 && rate <= RATE_MAX) => {
             refuse("the rate of a schedule is above 0 and at most 1e9 operations per second")
         }

@@ -71,6 +71,7 @@ fn more_operations_need_no_more_allocations() {
         window: 100,
         channels: 10,
         batch: 1,
+        rounds: false,
         rate: None,
         until: Until::Count(1),
         warmup: Duration::from_micros(10),

@@ -124,11 +124,13 @@ pub(crate) fn mean_size(measurement: &Measurement) -> Option<f64> {
     }
 }
 
-/// Returns window and channels, as `32×1`, with the batch where operations are concatenated: `32×1 b8`.
+/// Returns window and channels, as `32×1`, with the batch where operations are concatenated, `32×1 b8`, and `1×1000 rounds` where all channels
+/// waited for each other.
 pub(crate) fn window_text(measurement: &Measurement) -> String {
-    let Measurement { window, channels, batch, .. } = measurement;
+    let Measurement { window, channels, batch, rounds, .. } = measurement;
     let window = window.map_or_else(|| "none".to_owned(), |window| window.to_string());
-    if *batch > 1 { format!("{window}×{channels} b{batch}") } else { format!("{window}×{channels}") }
+    let batch = if *batch > 1 { format!(" b{batch}") } else { String::new() };
+    format!("{window}×{channels}{batch}{}", if *rounds { " rounds" } else { "" })
 }
 
 /// Returns the link of a group of measurements, and how both sides wait where that is the same for all and in real time.

@@ -5,7 +5,7 @@ use crate::units::round_to;
 use hodo_measure::{Document, Latency, Measurement};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 63] = [
+pub const COLUMNS: [&str; 64] = [
     "protocol",
     "link",
     "test",
@@ -69,6 +69,7 @@ pub const COLUMNS: [&str; 63] = [
     "cpu_remote_polling_s",
     "cpu_local_sleeps_per_operation",
     "cpu_remote_sleeps_per_operation",
+    "rounds",
 ];
 
 /// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
@@ -187,7 +188,7 @@ fn simulation_cells(m: &Measurement) -> [String; 7] {
     ]
 }
 
-fn cells_of_version_3(m: &Measurement) -> [String; 8] {
+fn cells_of_version_3(m: &Measurement) -> [String; 9] {
     [
         number(Some(1e6 / m.rate.operations_per_s.median)),
         number(m.times_plain_loop),
@@ -197,6 +198,7 @@ fn cells_of_version_3(m: &Measurement) -> [String; 8] {
         number(m.cpu.remote.and_then(|process| process.polling_s)),
         number(m.cpu.local_sleeps_per_operation),
         number(m.cpu.remote_sleeps_per_operation),
+        m.rounds.to_string(),
     ]
 }
 
@@ -237,7 +239,7 @@ mod tests {
              started\tcommit\tsimulation_host_s\tsimulation_times_real_time\tsimulation_machine_percent\t\
              simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s\t\
              average_packet_time_us\ttimes_plain_loop\tstalls\tstalled_s\tcpu_local_polling_s\t\
-             cpu_remote_polling_s\tcpu_local_sleeps_per_operation\tcpu_remote_sleeps_per_operation"
+             cpu_remote_polling_s\tcpu_local_sleeps_per_operation\tcpu_remote_sleeps_per_operation\trounds"
         );
         assert_eq!(
             lines[1],
@@ -245,7 +247,7 @@ mod tests {
              244.351\t97.4\t98.2\t96.1\t43574.47\t\t0\t0\tstable\t\
              plain_loop\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
              0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t\t\
-             6.4\t0.94\t0\t0\t0\t0\t0\t0"
+             6.4\t0.94\t0\t0\t0\t0\t0\t0\tfalse"
         );
         assert_eq!(lines.len(), 2);
     }

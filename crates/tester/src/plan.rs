@@ -32,6 +32,8 @@ pub struct Choice {
     pub channels: Option<u32>,
     /// Operations in a packet.
     pub batch: u32,
+    /// Whether the channels go round by round, as [`Plan::rounds`] says.
+    pub rounds: bool,
     /// Operations per second that are due, for the open test, and updates per second; `None` for as fast as the far end
     /// can.
     pub rate: Option<f64>,
@@ -110,6 +112,7 @@ struct PlannedGroup {
     /// The windows, each in turn.
     windows: Vec<u32>,
     channels: u32,
+    rounds: bool,
 }
 
 /// Returns the tests that `--test` and its companion options ask for; options not given are as in the protocol's suite.
@@ -138,6 +141,7 @@ fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<PlannedGroup, Error>
             Test::Channels => like.channels.max(link.protocol.far_ends(link)),
             _ => link.protocol.far_ends(link),
         }),
+        rounds: choice.rounds,
     };
     if test == Test::Random && rising(&group.sizes).is_empty() {
         let sizes: Vec<String> = group.sizes.iter().map(ToString::to_string).collect();
@@ -162,6 +166,7 @@ fn suited(link: &Uri, part: &TestGroup, choice: &Choice) -> PlannedGroup {
             Some(channels) => channels,
             None => part.channels.max(link.protocol.far_ends(link)),
         },
+        rounds: part.rounds,
     }
 }
 
@@ -218,6 +223,7 @@ fn plan(group: &PlannedGroup, window: u32, size: Size, choice: &Choice, timing: 
         window,
         channels: group.channels,
         batch: choice.batch.max(1),
+        rounds: group.rounds,
         rate: choice.rate,
         until: timing.until,
         warmup: timing.warmup,
@@ -294,6 +300,12 @@ fn check(link: &Uri, choice: &Choice) -> Result<(), Error> {
                 ));
             }
         }
+    }
+    if choice.rounds && !matches!(choice.test, Some(Test::Rate | Test::Random | Test::Channels)) {
+        return usage(
+            "--rounds: waiting for all answers before the next round goes with --test channels, rate or random"
+                .to_owned(),
+        );
     }
     if choice.reconnect && choice.test != Some(Test::Latency) {
         return usage("--reconnect: each operation on a connection of its own goes with --test latency".to_owned());

@@ -184,6 +184,8 @@ pub struct TestGroup {
     pub window: u32,
     /// Channels.
     pub channels: u32,
+    /// Whether the channels go round by round, as [`Plan::rounds`] says.
+    pub rounds: bool,
 }
 
 /// A published study that a link can repeat, or the part of it that has one setting of the link: a study of several settings is several
@@ -236,7 +238,8 @@ impl Preset {
     #[must_use]
     pub fn published(&self, plan: &Plan) -> Vec<Published> {
         let is_of_study = self.groups.iter().any(|group| {
-            (group.test, group.mode, group.window, group.channels) == (plan.test, plan.mode, plan.window, plan.channels)
+            (group.test, group.mode, group.window, group.channels, group.rounds)
+                == (plan.test, plan.mode, plan.window, plan.channels, plan.rounds)
         });
         let like = self.figures.iter().filter(|figures| is_of_study && figures.channels == plan.channels);
         let found = like.filter_map(|figures| {
@@ -262,7 +265,13 @@ impl TestGroup {
     /// Creates a group of tests.
     #[must_use]
     pub const fn new(test: Test, mode: Mode, sizes: &'static [u32], window: u32, channels: u32) -> TestGroup {
-        TestGroup { test, mode, sizes, window, channels }
+        TestGroup { test, mode, sizes, window, channels, rounds: false }
+    }
+
+    /// Returns the group with its channels going round by round, as [`Plan::rounds`] says.
+    #[must_use]
+    pub const fn in_rounds(self) -> TestGroup {
+        TestGroup { rounds: true, ..self }
     }
 }
 

@@ -21,6 +21,7 @@ pub(crate) fn alone(opened: &mut Opened, plan: &Plan, wire: &OnTheWire) -> Vec<f
         size,
         window: 1,
         channels: 1,
+        rounds: false,
         rate: None,
         until: Until::Elapsed(BATCH),
         warmup: Duration::ZERO,

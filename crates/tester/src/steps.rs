@@ -85,8 +85,10 @@ impl Steps<'_> {
 
     pub(crate) fn placement(&self, plan: &Plan) -> Placement {
         let asked = self.benchmark.conditions.cpus.as_deref();
+        // A round is of all channels, so one thread drives them.
+        let channels = if plan.rounds { 1 } else { plan.channels };
         let far_end_here = self.benchmark.link.wants_far_end();
-        let placement = Placement::of(asked, &crate::benchmark::online_cpus(), plan.channels, far_end_here);
+        let placement = Placement::of(asked, &crate::benchmark::online_cpus(), channels, far_end_here);
         placement.with_far_on_one(self.benchmark.link.protocol.description().has_one_thread).with_buffers(
             self.benchmark.conditions.socket_buffer.or_else(|| {
                 if far_end_here { self.benchmark.link.protocol.socket_buffer(plan.channels) } else { None }

@@ -69,6 +69,10 @@ pub struct TestOptions {
     /// Operations per packet, if the protocol can combine them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=65_535), allow_negative_numbers = true)]
     pub batch: u32,
+    /// Fill the windows of all channels, wait for all answers, and begin again, instead of replacing each operation at once. One thread
+    /// drives all channels then.
+    #[arg(long, conflicts_with = "preset")]
+    pub rounds: bool,
     /// Total operations per second of the open test, or updates per second: 5000 or 10K; latency counts from when
     /// each was due [default: updates as fast as the far end can send them].
     #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]

@@ -29,6 +29,7 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
             windows: choice.window.clone(),
             channels: choice.channels,
             batch: choice.batch,
+            rounds: choice.rounds,
             rate: choice.rate,
             reconnect: choice.reconnect,
         },

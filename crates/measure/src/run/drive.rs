@@ -30,6 +30,8 @@ pub(super) struct Drive<'a> {
     mode: Mode,
     /// Whether only one operation is in flight at a time.
     single: bool,
+    /// Whether operations are replaced only once all of them have ended.
+    in_rounds: bool,
     /// The slot of the next operation if only one is in flight at a time: it starts right before the link is polled
     /// again.
     held: Option<u32>,
@@ -104,6 +106,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         place,
         mode: plan.mode,
         single: plan.window == 1 && share.channels() == 1,
+        in_rounds: plan.rounds && plan.window * share.channels() > 1,
         held: None,
         slots,
         schedule,
@@ -225,8 +228,10 @@ impl Drive<'_> {
         let some = !self.done.is_empty();
         // A link that only gives up has not been heard of.
         let heard = some && self.done.iter().any(|completion| completion.outcome != Outcome::Lost);
-        let warm = some && self.phase == Phase::WarmUp && now >= self.due;
-        let begins = some && self.phase == Phase::Warm;
+        // What is timed in rounds is whole rounds.
+        let is_whole = !self.in_rounds || self.done.len() >= self.slots.in_flight();
+        let warm = some && is_whole && self.phase == Phase::WarmUp && now >= self.due;
+        let begins = some && is_whole && self.phase == Phase::Warm;
         let resume = self.chores(now);
         let (in_flight, counted) = (self.slots.in_flight(), self.phase == Phase::Counted);
         if some {
@@ -237,8 +242,8 @@ impl Drive<'_> {
         } else if begins {
             self.begin_to_count(Some(now));
         } else if some && counted {
-            self.note(now, heard, in_flight);
-        } else if heard && self.phase == Phase::Resumed {
+            self.note(now, heard, in_flight, is_whole);
+        } else if heard && is_whole && self.phase == Phase::Resumed {
             self.recorder.resume(now);
             (self.phase, self.due) = (Phase::Counted, now);
             self.plan_repeat(now);
@@ -250,17 +255,18 @@ impl Drive<'_> {
         }
         // Only now, because what had ended before the link broke counts.
         polled?;
+        self.next_round();
         self.arrivals(now);
         self.check(now)
     }
 
-    /// Notes that operations have ended at `now`, in a repeat, which may be over with them.
+    /// Notes that operations have ended at `now`, in a repeat, which may be over with them if they are the last of a round.
     #[inline]
-    fn note(&mut self, now: Instant, heard: bool, in_flight: usize) {
-        if let Some(from) = self.recorder.note(now, heard) {
+    fn note(&mut self, now: Instant, heard: bool, in_flight: usize, is_whole: bool) {
+        if let Some(from) = self.recorder.note(now, heard, is_whole) {
             self.silence_ended(from, now, in_flight);
         }
-        if self.count == u64::MAX && now >= self.due {
+        if is_whole && self.count == u64::MAX && now >= self.due {
             self.close_repeat(now);
         }
     }
@@ -407,12 +413,20 @@ impl Drive<'_> {
             _ if !is_open => self.slots.release(ended),
             // A single operation's time begins when it is handed over, not before its predecessor was accounted for.
             None if self.single => self.held = Some(ended.slot),
+            None if self.in_rounds => self.slots.release(ended),
             None => self.begin(ended.slot, now),
             Some(schedule) if schedule.waiting(ended.channel, now) => {
                 let due = schedule.start(ended.channel);
                 self.begin(ended.slot, due);
             }
             Some(_) => self.slots.release(ended),
+        }
+    }
+
+    /// Starts the next round once all of the last one has ended.
+    fn next_round(&mut self) {
+        if self.in_rounds && self.slots.in_flight() == 0 && self.is_open() {
+            self.fill(self.link.now());
         }
     }
 

@@ -97,13 +97,17 @@ impl Recorder {
         (self.operations + self.repeat.operations, self.payload_bytes + self.repeat.payload_bytes)
     }
 
-    /// Notes in the timeline how far the link has come. Returns when the silence before it began, if that may have been a stall: then
-    /// [`Recorder::silence_ended`] follows.
+    /// Notes in the timeline how far the link has come; `is_whole` unless the rest of a round is still in flight. Returns when the silence
+    /// before it began, if that may have been a stall: then [`Recorder::silence_ended`] follows.
     #[inline]
-    pub fn note(&mut self, now: Instant, heard: bool) -> Option<Instant> {
+    pub fn note(&mut self, now: Instant, heard: bool, is_whole: bool) -> Option<Instant> {
         let (operations, payload_bytes) = self.so_far();
         let counted = self.counted(now);
-        self.timeline.note(counted, operations, payload_bytes);
+        if is_whole {
+            self.timeline.note(counted, operations, payload_bytes);
+        } else {
+            self.timeline.note_part(counted, operations, payload_bytes);
+        }
         let from = if heard { self.silences.note(counted) } else { None };
         from.map(|from| from + self.paused)
     }

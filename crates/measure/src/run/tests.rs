@@ -1,3 +1,4 @@
+mod rounds;
 mod stalls;
 
 use super::fake_link::{FakeLink, Service};
@@ -16,6 +17,7 @@ fn plan() -> Plan {
         window: 1,
         channels: 1,
         batch: 1,
+        rounds: false,
         rate: None,
         until: Until::Elapsed(Duration::from_millis(100)),
         warmup: Duration::from_millis(20),

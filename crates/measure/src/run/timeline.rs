@@ -51,9 +51,16 @@ impl Timeline {
         self.start
     }
 
-    /// Notes that completions at `now` brought the totals to `operations` and `payload_bytes`.
+    /// Notes that a batch of completions at `now` brought the totals to `operations` and `payload_bytes`.
     #[inline]
     pub fn note(&mut self, now: Instant, operations: u64, payload_bytes: u64) {
+        self.note_part(now, operations, payload_bytes);
+        self.batches += 1;
+    }
+
+    /// Notes completions as [`Timeline::note`] does, of a batch that goes on.
+    #[inline]
+    pub fn note_part(&mut self, now: Instant, operations: u64, payload_bytes: u64) {
         let mut place = self.place(now);
         if place >= self.bins.len() {
             while place >= BINS_MAX {
@@ -66,7 +73,6 @@ impl Timeline {
         bin.operations += operations - self.operations;
         bin.payload_bytes += payload_bytes - self.payload_bytes;
         (self.operations, self.payload_bytes) = (operations, payload_bytes);
-        self.batches += 1;
     }
 
     #[inline]

@@ -184,9 +184,10 @@ fn plan(m: &Measurement) -> Vec<Fact> {
         fact("channels", m.channels.to_string()),
         fact("batch", format!("{} per packet", m.batch)),
     ];
+    let rounds = m.rounds.then(|| fact("rounds", "the next operations start when all have ended".to_owned()));
     let more =
         [fact("waits", m.wait.clone()), fact("seed", m.seed.to_string()), fact("repeats", m.repeats.to_string())];
-    facts.into_iter().chain(asked).chain(more).collect()
+    facts.into_iter().chain(rounds).chain(asked).chain(more).collect()
 }
 
 fn found(m: &Measurement) -> Vec<Fact> {

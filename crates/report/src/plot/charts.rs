@@ -264,7 +264,7 @@ fn singly(
 fn differences(m: &Measurement, group: &[&Measurement], across: Option<Across>) -> String {
     let differs = |key: &dyn Fn(&Measurement) -> String| group.iter().any(|other| key(other) != key(m));
     type Fact<'a> = (Option<Across>, &'a dyn Fn(&Measurement) -> String);
-    let facts: [Fact<'_>; 7] = [
+    let facts: [Fact<'_>; 8] = [
         (None, &|m| figure::mode_text(m.mode).into()),
         (Some(Across::Size), &figure::size_text),
         (Some(Across::Window), &|m| {
@@ -272,6 +272,7 @@ fn differences(m: &Measurement, group: &[&Measurement], across: Option<Across>) 
         }),
         (Some(Across::Channels), &|m| format!("{} channel{}", m.channels, if m.channels == 1 { "" } else { "s" })),
         (None, &|m| format!("batch {}", m.batch)),
+        (None, &|m| if m.rounds { "in rounds" } else { "sliding window" }.to_owned()),
         (None, &|m| m.wait.clone()),
         (Some(Across::Asked), &|m| m.rate_asked.map_or_else(String::new, units::operations_per_s)),
     ];

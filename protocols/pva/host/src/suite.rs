@@ -50,57 +50,82 @@ pub(crate) const DEMONSTRATION: &[Scenario] = &[
 /// The sizes of the published study: 1 to 10,000,000 doubles.
 const SIZES: &[u32] = &[8, 80, 800, 8_000, 80_000, 800_000, 8_000_000, 80_000_000];
 
-/// The study of gets that was published for the C++ implementation: a get on each channel, and all answers awaited.
-pub(crate) const PRESETS: &[Preset] = &[Preset::new(
-    "epics-get",
-    &[
-        TestGroup::new(Test::Rate, Mode::Receive, SIZES, 1, 1),
-        TestGroup::new(Test::Channels, Mode::Receive, SIZES.split_at(5).0, 1, 1000),
-    ],
-    &[
-        Figures {
-            setting: "one host, Core i7-3820",
-            channels: 1,
-            operations_per_s: &[
-                (8, 15_086.0),
-                (80, 15_103.0),
-                (800, 15_500.0),
-                (8_000, 11_927.0),
-                (80_000, 6_744.0),
-                (800_000, 1_780.0),
-                (8_000_000, 235.9),
-                (80_000_000, 31.38),
-            ],
-        },
-        Figures {
-            setting: "two hosts, 1 Gbit/s",
-            channels: 1,
-            operations_per_s: &[
-                (8, 2_465.0),
-                (80, 2_483.0),
-                (800, 2_484.0),
-                (8_000, 2_244.0),
-                (80_000, 753.0),
-                (800_000, 133.0),
-                (8_000_000, 14.5),
-                (80_000_000, 1.46),
-            ],
-        },
-        Figures {
-            setting: "one host, Core i7-3820",
-            channels: 1000,
-            operations_per_s: &[
-                (8, 640_176.0),
-                (80, 668_469.0),
-                (800, 532_530.0),
-                (8_000, 177_632.0),
-                (80_000, 26_601.0),
-            ],
-        },
-        Figures {
-            setting: "two hosts, 1 Gbit/s",
-            channels: 1000,
-            operations_per_s: &[(8, 159_497.0), (80, 154_934.0), (800, 89_621.0), (8_000, 13_780.0), (80_000, 1_454.0)],
-        },
-    ],
-)];
+/// The sizes that the study has of many channels.
+const SIZES_OF_MANY: &[u32] = SIZES.split_at(5).0;
+/// The study's name.
+const STUDY: &str = "epics-get";
+
+/// The study of gets that was published for the C++ implementation: a get on each channel, and when all are answered the next. Last, without
+/// figures of the study, what the tester does without rounds: the next get of a channel as soon as its last one is answered.
+pub(crate) const PRESETS: &[Preset] = &[
+    Preset::new(
+        STUDY,
+        &[
+            TestGroup::new(Test::Rate, Mode::Receive, SIZES, 1, 1),
+            TestGroup::new(Test::Channels, Mode::Receive, SIZES_OF_MANY, 1, 1000).in_rounds(),
+        ],
+        &[
+            figures(ONE_HOST, 1, ONE_HERE),
+            figures(TWO_HOSTS, 1, ONE_THERE),
+            figures(ONE_HOST, 1000, MANY_HERE),
+            figures(TWO_HOSTS, 1000, MANY_THERE),
+        ],
+    ),
+    Preset::new(STUDY, &[TestGroup::new(Test::Channels, Mode::Receive, SIZES_OF_MANY, 1, 1000)], &[]),
+];
+
+const ONE_HOST: &str = "one host, Core i7-3820";
+const TWO_HOSTS: &str = "two hosts, 1 Gbit/s";
+
+/// Gets a second of one channel.
+const ONE_HERE: &[(u32, f64)] = &[
+    (8, 15_086.0),
+    (80, 15_103.0),
+    (800, 15_500.0),
+    (8_000, 11_927.0),
+    (80_000, 6_744.0),
+    (800_000, 1_780.0),
+    (8_000_000, 235.9),
+    (80_000_000, 31.38),
+];
+const ONE_THERE: &[(u32, f64)] = &[
+    (8, 2_465.0),
+    (80, 2_483.0),
+    (800, 2_484.0),
+    (8_000, 2_244.0),
+    (80_000, 753.0),
+    (800_000, 133.0),
+    (8_000_000, 14.5),
+    (80_000_000, 1.46),
+];
+
+/// Gets a second of 1000 channels.
+const MANY_HERE: &[(u32, f64)] =
+    &[(8, 640_176.0), (80, 668_469.0), (800, 532_530.0), (8_000, 177_632.0), (80_000, 26_601.0)];
+const MANY_THERE: &[(u32, f64)] =
+    &[(8, 159_497.0), (80, 154_934.0), (800, 89_621.0), (8_000, 13_780.0), (80_000, 1_454.0)];
+
+const fn figures(setting: &'static str, channels: u32, operations_per_s: &'static [(u32, f64)]) -> Figures {
+    Figures { setting, channels, operations_per_s }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_measure::{Plan, Size};
+
+    #[test]
+    fn the_study_stands_beside_rounds_and_not_beside_the_sliding_window() {
+        let plan = |channels, rounds| Plan {
+            test: if channels > 1 { Test::Channels } else { Test::Rate },
+            channels,
+            rounds,
+            size: Size::Fixed(8),
+            ..Plan::one(Mode::Receive, 8)
+        };
+        let figures = |plan: &Plan| PRESETS.iter().map(|part| part.published(plan).len()).sum::<usize>();
+        assert_eq!(figures(&plan(1, false)), 2);
+        assert_eq!(figures(&plan(1000, true)), 2);
+        assert_eq!(figures(&plan(1000, false)), 0);
+    }
+}

@@ -62,6 +62,7 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
         window,
         channels: 1,
         batch: 1,
+        rounds: false,
         rate: None,
         until: Until::Count(COUNT),
         warmup: Duration::ZERO,

@@ -14,6 +14,7 @@ fn plan(test: Test, window: u32) -> Plan {
         window,
         channels: 1,
         batch: 1,
+        rounds: false,
         rate: None,
         until: Until::Count(1),
         warmup: Duration::ZERO,

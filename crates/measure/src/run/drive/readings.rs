@@ -86,7 +86,7 @@ impl Drive<'_> {
     pub(super) fn silence_lasts(&mut self) {
         let (now, in_flight) = (self.link.now(), self.slots.in_flight());
         if self.phase == Phase::Counted
-            && let Some(from) = self.recorder.note(now, true)
+            && let Some(from) = self.recorder.note(now, true, true)
         {
             self.silence_ended(from, now, in_flight);
         }

@@ -14,6 +14,7 @@ fn plan(window: u32) -> Plan {
         window,
         channels: 1,
         batch: 1,
+        rounds: false,
         rate: None,
         until: Until::Count(20_000),
         warmup: Duration::from_millis(1),

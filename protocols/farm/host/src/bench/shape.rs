@@ -147,6 +147,7 @@ impl Shape {
             window: self.credits,
             channels: self.nodes,
             batch: 1,
+            rounds: false,
             rate: None,
             until,
             warmup: self.warm_up(),
