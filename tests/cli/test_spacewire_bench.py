@@ -1,5 +1,6 @@
 """`hodo bench` over SpaceWire: the simulated link beside the formulas, a bridge in real time, SSDTP2 and RMAP by themselves."""
 
+import re
 import signal
 
 import command
@@ -58,7 +59,8 @@ def test_memories_over_a_simulated_link_take_what_the_theory_says(options, mode)
 
 def test_routers_cables_and_time_codes_cost_what_they_should():
     (row,) = command.bench("spw+sim://?routers=2&cable=10", *QUICK, "--test", "latency", "--mode", "send", "--sizes", 60)
-    expected = (10 * 62 + 4) * 5 + 3 * 50 + 2 * (133.3 + 546.7)
+    # Two bits behind a packet confirm it.
+    expected = (10 * 62 + 4 + 2) * 5 + 3 * 50 + 2 * (133.3 + 546.7)
     assert row["limit"]["latency_ns"] == pytest.approx(expected, abs=1)
     assert expected - 1 <= row["latency_ns"]["p50"] <= expected + 120
     (row,) = command.bench("spw+sim://?time-codes=100000", *QUICK, "--test", "rate", "--mode", "send", "--sizes", 1024, "--window", 16)
@@ -88,13 +90,35 @@ def test_the_three_tests_of_the_published_tester(tmp_path):
     assert done.returncode == 0, done.stderr
     rows = contract.parse_tsv((tmp_path / "out/result.tsv").read_text())
     found = {(row["test"], row["mode"]) for row in rows}
-    assert found == {(test, mode) for test in ("rate", "random") for mode in ("send", "receive", "both")} | {("latency", "both")}
+    assert found == {(test, mode) for test in ("rate", "random") for mode in ("send", "receive", "both")} | {("latency", "send")}
     plots = {plot.stem: plot.read_text() for plot in (tmp_path / "out/plots").iterdir()}
     assert {"rate", "operations", "latency", "cpu"} <= set(plots)
     assert all(text in plots["operations"] for text in (">Operations<", ">Average time<", ">limit (model)<"))
     # In virtual time CPU is no share of anything: what computing costs this host stands in its place.
     assert ">This host<" in plots["cpu"] and ">CPU of this process<" not in plots["cpu"]
     assert all(float(row["simulation_times_real_time"]) > 0 and row["cpu_local_percent"] == "" for row in rows)
+    # The average time of a packet is the elapsed time over their number, not how long each is under way in the window.
+    (byte,) = (row for row in rows if (row["test"], row["mode"], row["size_bytes"]) == ("rate", "send", "1"))
+    assert float(byte["average_packet_time_us"]) == pytest.approx(0.070, rel=1e-3)
+
+
+def test_a_lone_packet_takes_its_bits_the_rest_of_a_null_and_the_parity_bit_behind_it():
+    for row, size in zip(command.bench("spw+sim://", *QUICK, "--test", "latency", "--mode", "send", "--sizes", "1,2,60"), (1, 2, 60), strict=True):
+        assert row["limit"]["latency_ns"] == pytest.approx((10 * size + 4 + 6 + 2) * 5)
+        assert row["share_of_limit"] == pytest.approx(1, abs=0.01)
+
+
+def test_the_published_facts_stand_beside_the_same_tests():
+    run = ["--duration", "1ms", "--warmup", "0ms", "--repeat", "1", "--sizes", "1,60"]
+    done = command.hodo("bench", "spw+sim://", "--preset", "star-tester", *run, "--json", "-")
+    rows = contract.parse(done.stdout)["measurements"]
+    published = {(row["test"], row["mode"], row["size_bytes"]): row["published"] for row in rows if row.get("published")}
+    one_way = [("rate", mode, size) for mode in ("send", "receive") for size in (1, 60)]
+    assert set(published) == {*one_way, ("latency", "send", 1), ("latency", "send", 60)}
+    assert [published["rate", "send", size][0]["payload_bits_per_s"] for size in (1, 60)] == [pytest.approx(200e6 * 8 / 14), 160e6]
+    assert published["latency", "send", 60][0]["latency_max_ns"] == 100_000
+    for words in ("14 bits for a byte alone", "close to that from 60 bytes on", r"less than 100 µs", "1/rate"):
+        assert re.search(words, re.sub(r"\s+", " ", done.stderr)), done.stderr
 
 
 def test_the_published_tests_read_and_write_a_memory():

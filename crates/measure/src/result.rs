@@ -248,8 +248,24 @@ impl Measurement {
 pub struct Published {
     /// The setting in which it was measured.
     pub setting: String,
+    /// The figure.
+    #[serde(flatten)]
+    pub figure: PublishedFigure,
+    /// The study's words about it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub remark: String,
+}
+
+/// The kinds of figures that studies publish, with their values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PublishedFigure {
     /// Operations per second.
-    pub operations_per_s: f64,
+    OperationsPerS(f64),
+    /// Payload bits per second.
+    PayloadBitsPerS(f64),
+    /// The time that no operation exceeded.
+    LatencyMaxNs(f64),
 }
 
 /// How fast.

@@ -4,7 +4,7 @@ use crate::figure::{self, Figure};
 use crate::layout::{Align, Cell, Column, Tone, clean};
 use crate::sparkline::sparkline;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Estimate, Latency, Loss, Measurement, State};
+use hodo_measure::{Estimate, Latency, Loss, Measurement, State, Test};
 
 /// The head of the column with the rate over the run, which the page draws instead.
 pub(crate) const OVER_TIME: [&str; 2] = ["", "over time"];
@@ -55,6 +55,11 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
         column(["", "±"], right, 60, &|m| {
             let estimate = if operations_lead { &m.rate.operations_per_s } else { &m.rate.payload_bits_per_s };
             figure_cell(figure::half_width(estimate), |half| format!("{:.1} %", half * 100.0))
+        }),
+        column(["time", "1/rate"], right, 71, &|m| {
+            // The others have a schedule, or one operation at a time.
+            let is_full = matches!(m.test, Test::Rate | Test::Random | Test::Channels);
+            figure_cell(figure::spacing_ns(m).filter(|_| is_full), units::time_ns)
         }),
         column(["time", "p50"], right, if about_latency { 96 } else { 86 }, &|m| time(m, |latency| latency.p50)),
         column(["time", "p99"], right, 70, &|m| time(m, |latency| latency.p99)),

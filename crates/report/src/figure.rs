@@ -1,8 +1,8 @@
 //! The figure that a measurement is about, and the words for plans that all reports share.
 
 use crate::layout::clean;
-use crate::units;
-use hodo_measure::{ClockDifference, Estimate, Measurement, Mode, State, Test, limits};
+use crate::units::{self, UNKNOWN};
+use hodo_measure::{ClockDifference, Estimate, Measurement, Mode, PublishedFigure, State, Test, limits};
 
 /// The figure that a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,11 @@ pub(crate) fn limit_text(measurement: &Measurement) -> Option<String> {
     }
 }
 
+/// Returns the average time between the ends of two operations: 1 over their rate.
+pub(crate) fn spacing_ns(measurement: &Measurement) -> Option<f64> {
+    Some(1e9 / measurement.rate.operations_per_s.median).filter(|spacing_ns| spacing_ns.is_finite())
+}
+
 /// Returns half the width of the confidence interval as a share of the median.
 pub(crate) fn half_width(estimate: &Estimate) -> Option<f64> {
     let (low, high) = (estimate.low?, estimate.high?);
@@ -111,7 +116,7 @@ pub(crate) fn size_text(measurement: &Measurement) -> String {
     match (measurement.size_bytes, measurement.size_min_bytes, measurement.size_max_bytes) {
         (Some(size), _, _) => units::bytes(size),
         (None, Some(min), Some(max)) => format!("{}..{}", units::bytes(min), units::bytes(max)),
-        _ => units::UNKNOWN.into(),
+        _ => UNKNOWN.into(),
     }
 }
 
@@ -179,6 +184,40 @@ pub(crate) fn reached_text(measurement: &Measurement) -> Option<String> {
     share
         .map(|(share, limit)| format!("{:.0} % of {}", share * 100.0, limit.kind.text()))
         .or_else(|| times.map(|times| format!("{times:.2} × plain loop")))
+}
+
+/// Returns what a study published for the same plan, beside what was measured here.
+pub(crate) fn published_text(m: &Measurement) -> String {
+    let all = m.published.iter().map(|published| {
+        let figure = published_figure(m, published.figure);
+        let remark = if published.remark.is_empty() { String::new() } else { format!(", {}", published.remark) };
+        format!("{}: {figure}{remark}", clean(&published.setting))
+    });
+    format!("published of another machine, {}", all.collect::<Vec<_>>().join("; "))
+}
+
+fn published_figure(m: &Measurement, figure: PublishedFigure) -> String {
+    let times = |ratio: f64| format!("{} times that", units::digits(ratio, 3));
+    let rate = &m.rate.operations_per_s.median;
+    match figure {
+        PublishedFigure::OperationsPerS(published) if m.test == Test::Latency => {
+            let (here_ns, there_ns) = (1e9 / rate, 1e9 / published);
+            let (here, there) = (units::time_ns(here_ns), units::time_ns(there_ns));
+            format!("{there} each (here {here}, {})", times(here_ns / there_ns))
+        }
+        PublishedFigure::OperationsPerS(published) => {
+            format!("{} (here {})", units::operations_per_s(published), times(rate / published))
+        }
+        PublishedFigure::PayloadBitsPerS(published) => {
+            let here = m.rate.payload_bits_per_s.median;
+            format!("{} (here {})", units::format_rate(published), times(here / published))
+        }
+        PublishedFigure::LatencyMaxNs(published) => {
+            let here =
+                m.latency_ns.as_ref().map_or_else(|| UNKNOWN.into(), |latency| units::time_ns(latency.max as f64));
+            format!("less than {} (here at most {here})", units::time_ns(published))
+        }
+    }
 }
 
 /// Returns whether the verdict says more than that the row is stable.

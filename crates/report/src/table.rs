@@ -5,7 +5,7 @@ use crate::figure::{self, Figure};
 use crate::layout::{Column, Tone, clean, fit_all, render_with, wrap};
 use crate::stages;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Loss, Measurement, Test};
+use hodo_measure::{Loss, Measurement};
 
 /// The look of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,25 +68,9 @@ pub fn explain(m: &Measurement) -> Vec<String> {
         sentences.push(format!("{row}: the far end's clock is {text}; the times are right to that"));
     }
     if !m.published.is_empty() {
-        sentences.push(format!("{row}: {}", published(m)));
+        sentences.push(format!("{row}: {}", figure::published_text(m)));
     }
     sentences
-}
-
-/// Returns what a study published for the same plan.
-fn published(m: &Measurement) -> String {
-    let all = m.published.iter().map(|published| {
-        if m.test == Test::Latency {
-            let (here_ns, there_ns) = (1e9 / m.rate.operations_per_s.median, 1e9 / published.operations_per_s);
-            let (here, there) = (units::time_ns(here_ns), units::time_ns(there_ns));
-            let ratio = here_ns / there_ns;
-            return format!("{there} each on {} (here {here}, {ratio:.1} times that)", published.setting);
-        }
-        let ratio = m.rate.operations_per_s.median / published.operations_per_s;
-        let rate = units::operations_per_s(published.operations_per_s);
-        format!("{rate} on {} (here {ratio:.1} times that)", published.setting)
-    });
-    format!("published were {}", all.collect::<Vec<_>>().join(" and "))
 }
 
 fn main_figure(m: &Measurement) -> String {

@@ -190,7 +190,7 @@ fn simulation_cells(m: &Measurement) -> [String; 7] {
 
 fn cells_of_version_3(m: &Measurement) -> [String; 9] {
     [
-        number(Some(1e6 / m.rate.operations_per_s.median)),
+        time_us(figure::spacing_ns(m)),
         number(m.times_plain_loop),
         m.stalls.len().to_string(),
         number(Some(m.stalls.iter().fold(0.0, |sum, stall| sum + stall.lasted_s))),

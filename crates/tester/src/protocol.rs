@@ -3,7 +3,7 @@
 use crate::{Error, FarEnd, Opened, ServeSettings, Server, Settings, Uri};
 use hodo_machine::Wait;
 use hodo_measure::limits::OnTheWire;
-use hodo_measure::{Mode, Plan, Published, Size, Test};
+use hodo_measure::{Mode, Plan, Published, PublishedFigure, Size, Test};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
@@ -217,6 +217,19 @@ pub struct Figures {
     pub channels: u32,
     /// The sizes, and the operations per second of each.
     pub operations_per_s: &'static [(u32, f64)],
+    /// Figures that hold for many sizes.
+    pub facts: &'static [Fact],
+}
+
+/// A figure of a study that holds for a range of sizes.
+#[derive(Debug, PartialEq)]
+pub struct Fact {
+    /// The smallest and the largest size.
+    pub sizes: (u32, u32),
+    /// The figure.
+    pub figure: PublishedFigure,
+    /// The study's words about it.
+    pub remark: &'static str,
 }
 
 impl Preset {
@@ -241,12 +254,22 @@ impl Preset {
             (group.test, group.mode, group.window, group.channels, group.rounds)
                 == (plan.test, plan.mode, plan.window, plan.channels, plan.rounds)
         });
+        let Size::Fixed(size) = plan.size else { return Vec::new() };
         let like = self.figures.iter().filter(|figures| is_of_study && figures.channels == plan.channels);
-        let found = like.filter_map(|figures| {
-            let (_, rate) = figures.operations_per_s.iter().find(|(size, _)| plan.size == Size::Fixed(*size))?;
-            Some(Published { setting: figures.setting.to_owned(), operations_per_s: *rate })
-        });
-        found.collect()
+        like.flat_map(|figures| figures.of(size)).collect()
+    }
+}
+
+impl Figures {
+    /// Returns what was published for a size.
+    fn of(&self, size: u32) -> impl Iterator<Item = Published> {
+        let published =
+            |figure, remark: &str| Published { setting: self.setting.to_owned(), figure, remark: remark.to_owned() };
+        let rates = self.operations_per_s.iter().filter(move |(of, _)| *of == size);
+        let facts = self.facts.iter().filter(move |fact| (fact.sizes.0..=fact.sizes.1).contains(&size));
+        rates
+            .map(move |(_, rate)| published(PublishedFigure::OperationsPerS(*rate), ""))
+            .chain(facts.map(move |fact| published(fact.figure, fact.remark)))
     }
 }
 

@@ -214,6 +214,7 @@ fn found(m: &Measurement) -> Vec<Fact> {
         fact("payload", units::bytes(m.payload_bytes)),
         fact("operation rate", estimate(&m.rate.operations_per_s, units::operations_per_s)),
         fact("payload rate", estimate(&m.rate.payload_bits_per_s, units::bits_per_s)),
+        fact("1 over the rate", figure::spacing_ns(m).map(units::time_ns)),
         fact("time", times),
         fact("mean time", mean),
         fact("loss", loss.join(", ")),
@@ -221,6 +222,7 @@ fn found(m: &Measurement) -> Vec<Fact> {
     facts
         .into_iter()
         .chain(m.shortfall_s.map(|seconds| fact("far end behind its pace", format!("{} s", digits(seconds, 3)))))
+        .chain((!m.published.is_empty()).then(|| fact("published", figure::published_text(m))))
         .chain(m.clock_difference.map(|clock| fact("far end's clock", figure::clock_text(clock))))
         .collect()
 }

@@ -127,7 +127,7 @@ fn spacing(group: &[&Measurement], across: Across) -> Chart {
     let note = "of an operation: 1 over their rate";
     chart(group, across, ("Average time", note), Unit::TimeNs, &|m| {
         let limit = m.limit.as_ref().and_then(|limit| limit.operations_per_s).map(|rate| 1e9 / rate);
-        Some(Point { y: 1e9 / m.rate.operations_per_s.median, limit, ..Point::default() })
+        Some(Point { y: figure::spacing_ns(m)?, limit, ..Point::default() })
     })
 }
 
@@ -166,7 +166,7 @@ fn computing(group: &[&Measurement], across: Across) -> Chart {
 }
 
 fn latency(group: &[&Measurement], across: Across) -> Chart {
-    let note = "line p50, band up to p99";
+    let note = "from its start to its end, with its wait in the window: line p50, band up to p99";
     chart(group, across, ("Time of an operation", note), Unit::TimeNs, &|m| {
         let Latency { p50, p99, .. } = m.latency_ns.as_ref()?;
         let limit = m.limit.as_ref().and_then(|limit| limit.latency_ns);

@@ -106,7 +106,7 @@ const MANY_THERE: &[(u32, f64)] =
     &[(8, 159_497.0), (80, 154_934.0), (800, 89_621.0), (8_000, 13_780.0), (80_000, 1_454.0)];
 
 const fn figures(setting: &'static str, channels: u32, operations_per_s: &'static [(u32, f64)]) -> Figures {
-    Figures { setting, channels, operations_per_s }
+    Figures { setting, channels, operations_per_s, facts: &[] }
 }
 
 #[cfg(test)]

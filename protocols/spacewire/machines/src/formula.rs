@@ -12,6 +12,8 @@
 //! | [`credit_packets`] | W / n / (T + 8 B / n / R), for packets of B bits and n N-chars | packets/s |
 //! | [`credit_loop`] | 10 ns/m of cable + (4 + 2 + c / 2) / R, with characters of c bits in the way of FCTs | s |
 //! | [`latency`] | (10 N + 4) / R + 5 ns/m of cable | s |
+//! | [`confirmation`] | 2 / R, for the parity bit behind the end of a packet | s |
+//! | [`rest_of_null`] | (8 - (2 + R 5 ns/m of cable) mod 8) / R, for a packet that is sent when the one before it has arrived | s |
 //! | [`latency_through`] | (10 (N + k) + 4) / R + cable + k (switching + cut-through), with k routers and as many path bytes | s |
 //! | [`CutThrough::gap_bits`] | 8 ceil((R T - 4) / 8) more in each packet behind a router that switches for T | bit |
 //! | [`Transaction::serial`] | 1 / (command + reply) | transactions/s |
@@ -113,6 +115,23 @@ pub fn longest_loop(rate_bps: f64, size: u64, window: u16) -> f64 {
 #[must_use]
 pub fn latency(rate_bps: f64, size: u64, cable_m: f64) -> f64 {
     packet_bits(size) as f64 / rate_bps + cable_m * CABLE_S_PER_M
+}
+
+/// Returns the time from the last bit of a packet's end until the receiver takes it, in seconds: the parity bit of the character behind it
+/// covers the end, and stands in front of that character's flag.
+#[must_use]
+pub fn confirmation(rate_bps: f64) -> f64 {
+    CONFIRMING / rate_bps
+}
+
+/// Returns the time for which a packet waits that is sent at the moment when the receiver has taken the one before it, in seconds: NULLs have
+/// left since, and the one on the line ends first.
+#[must_use]
+pub fn rest_of_null(rate_bps: f64, cable_m: f64) -> f64 {
+    let since = CONFIRMING + cable_m * CABLE_S_PER_M * rate_bps;
+    let begun = since % NULL;
+    // A boundary of NULLs to within a rounding error is one.
+    if (1e-6..=NULL - 1e-6).contains(&begun) { (NULL - begun) / rate_bps } else { 0.0 }
 }
 
 /// The delays of a router that forwards a packet before it has all of it.

@@ -65,7 +65,7 @@ const fn part(
 }
 
 const fn published(operations_per_s: &'static [(u32, f64)]) -> Figures {
-    Figures { setting: SETTING, channels: 1, operations_per_s }
+    Figures { setting: SETTING, channels: 1, operations_per_s, facts: &[] }
 }
 
 /// Returns the rates of a row of the table of path MTUs.
@@ -94,13 +94,16 @@ const fn ping_pong(sizes: &'static [u32]) -> TestGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_measure::Plan;
+    use hodo_measure::{Plan, PublishedFigure};
 
     #[test]
     fn every_figure_of_the_study_stands_beside_its_plan() {
         let found = |index: usize, size: u32| {
             let published = STUDY_OF_ONE_HOST[index].published(&Plan::one(Mode::Both, size));
-            published.first().map(|figure| (1e8 / figure.operations_per_s).round() / 100.0)
+            published.first().map(|found| match found.figure {
+                PublishedFigure::OperationsPerS(rate) => (1e8 / rate).round() / 100.0,
+                other => panic!("{other:?}"),
+            })
         };
         assert_eq!([found(0, 64), found(0, 16 << 10), found(0, 256)], [Some(2.63), Some(9.99), None]);
         assert_eq!([found(3, 1024), found(5, 16 << 10)], [Some(4.34), Some(11.16)]);

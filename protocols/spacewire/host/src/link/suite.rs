@@ -1,7 +1,7 @@
 //! The schemes of SpaceWire links, their short standard suite, and the published tester's three tests.
 
-use hodo_measure::{Mode, Test};
-use hodo_tester::{Description, Preset, Scenario, TestGroup};
+use hodo_measure::{Mode, PublishedFigure, Test};
+use hodo_tester::{Description, Fact, Figures, Preset, Scenario, TestGroup};
 
 pub(super) const DESCRIPTION: Description = Description {
     name: "spacewire",
@@ -46,24 +46,54 @@ const SIZES: &[u32] = &[1, 2, 4, 8, 16, 32, 60, 128, 256, 512, 1024, 4096, 16_38
 /// The smallest sizes of the random test, which are drawn up to the largest of them.
 const RANDOM: &[u32] = &[16, 2048, 4096, 8192, 12_288, 16_384];
 
-/// The tests of the performance tester of STAR-Dundee: largest rate over sizes, random sizes, latency; sent, received, and both.
-pub(super) const PRESETS: &[Preset] = &[Preset::new(
-    "star-tester",
-    &[
-        TestGroup::new(Test::Rate, Mode::Send, SIZES, 64, 1),
-        TestGroup::new(Test::Rate, Mode::Receive, SIZES, 64, 1),
-        TestGroup::new(Test::Rate, Mode::Both, SIZES, 64, 1),
-        TestGroup::new(Test::Random, Mode::Send, RANDOM, 64, 1),
-        TestGroup::new(Test::Random, Mode::Receive, RANDOM, 64, 1),
-        TestGroup::new(Test::Random, Mode::Both, RANDOM, 64, 1),
-        TestGroup::new(Test::Latency, Mode::Both, SIZES, 1, 1),
-    ],
-    &[],
-)];
+/// The study's name.
+const STUDY: &str = "star-tester";
+
+/// The tests of the performance tester of STAR-Dundee: largest rate over sizes, random sizes, both sent, received, and both ways; latency from
+/// one port to the other.
+pub(super) const PRESETS: &[Preset] = &[
+    Preset::new(
+        STUDY,
+        &[
+            TestGroup::new(Test::Rate, Mode::Send, SIZES, 64, 1),
+            TestGroup::new(Test::Rate, Mode::Receive, SIZES, 64, 1),
+        ],
+        &[published(ONE_WAY)],
+    ),
+    Preset::new(
+        STUDY,
+        &[
+            TestGroup::new(Test::Rate, Mode::Both, SIZES, 64, 1),
+            TestGroup::new(Test::Random, Mode::Send, RANDOM, 64, 1),
+            TestGroup::new(Test::Random, Mode::Receive, RANDOM, 64, 1),
+            TestGroup::new(Test::Random, Mode::Both, RANDOM, 64, 1),
+        ],
+        &[],
+    ),
+    Preset::new(STUDY, &[TestGroup::new(Test::Latency, Mode::Send, SIZES, 1, 1)], &[published(LATENCY)]),
+];
+
+/// The published facts about the largest rate in one direction.
+const ONE_WAY: &[Fact] = &[
+    Fact {
+        sizes: (1, 1),
+        figure: PublishedFigure::PayloadBitsPerS(200e6 * 8.0 / 14.0),
+        remark: "14 bits for a byte alone",
+    },
+    Fact { sizes: (2, 59), figure: MOST, remark: "at most" },
+    Fact { sizes: (60, u32::MAX), figure: MOST, remark: "close to that from 60 bytes on" },
+];
+const MOST: PublishedFigure = PublishedFigure::PayloadBitsPerS(160e6);
+const LATENCY: &[Fact] =
+    &[Fact { sizes: (1, u32::MAX), figure: PublishedFigure::LatencyMaxNs(100e3), remark: "one way, port to port" }];
+
+const fn published(facts: &'static [Fact]) -> Figures {
+    Figures { setting: "200 Mbit/s, a PCI Mk2 in a Core 2 Duo E7500", channels: 1, operations_per_s: &[], facts }
+}
 
 /// The three tests where everything comes back: there and back only.
 pub(super) const ECHO_PRESETS: &[Preset] = &[Preset::new(
-    "star-tester",
+    STUDY,
     &[
         TestGroup::new(Test::Rate, Mode::Both, SIZES, 64, 1),
         TestGroup::new(Test::Random, Mode::Both, RANDOM, 64, 1),
@@ -74,7 +104,7 @@ pub(super) const ECHO_PRESETS: &[Preset] = &[Preset::new(
 
 /// The three tests of a memory: reads and writes.
 pub(super) const RMAP_PRESETS: &[Preset] = &[Preset::new(
-    "star-tester",
+    STUDY,
     &[
         TestGroup::new(Test::Rate, Mode::Receive, SIZES, 64, 1),
         TestGroup::new(Test::Rate, Mode::Send, SIZES, 64, 1),

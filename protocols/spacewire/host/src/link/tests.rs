@@ -4,7 +4,7 @@ use super::theory::theory;
 use super::{Pending, Spacewire};
 use hodo_machine::Wait;
 use hodo_measure::limits::Theory;
-use hodo_measure::{Binding, Completion, Link, Mode, Operation, Outcome, Plan};
+use hodo_measure::{Binding, Completion, Link, Mode, Operation, Outcome, Plan, PublishedFigure, Test};
 use hodo_spacewire::formula;
 use hodo_tester::{Catalog, Protocol, Uri};
 use std::time::Duration;
@@ -244,7 +244,8 @@ fn the_theory_is_that_of_the_formulas() {
     }
     let routed = of("spw+sim://?routers=2&cable=3", Mode::Send, 60);
     let expected = formula::latency_through(200e6, 60, 9.0, 2, &formula::CutThrough::SPW_10X);
-    assert!((routed.latency_ns - expected * 1e9).abs() < 0.1, "{} {expected}", routed.latency_ns);
+    // Two bits confirm a packet.
+    assert!((routed.latency_ns - expected * 1e9 - 10.0).abs() < 0.1, "{} {expected}", routed.latency_ns);
     let read = of("ssdtp2://?far=rmap&rate=200M", Mode::Receive, 4);
     assert!((per_s(&read) - formula::Transaction::read(4).pipelined(200e6)).abs() < 1.0);
 }
@@ -326,7 +327,39 @@ fn the_published_tests_have_the_modes_of_the_far_end() {
         [("ssdtp2://h?far=echo", &[Mode::Both][..]), ("gresb://h?far=rmap", &[Mode::Receive, Mode::Send])]
     {
         let link = uri(text);
-        let preset = Spacewire.presets(&link).iter().find(|preset| preset.name == "star-tester").expect("it is there");
-        assert!(preset.groups.iter().all(|group| modes.contains(&group.mode)), "{text}");
+        let presets = Spacewire.presets(&link);
+        assert!(presets.iter().all(|preset| preset.name == "star-tester"), "{text}");
+        let mut groups = presets.iter().flat_map(|preset| preset.groups);
+        assert!(groups.all(|group| modes.contains(&group.mode)), "{text}");
+    }
+}
+
+#[test]
+fn what_the_published_tester_found_stands_beside_the_same_tests() {
+    let found = |test, mode, size| {
+        let plan = Plan { test, window: if test == Test::Latency { 1 } else { 64 }, ..Plan::one(mode, size) };
+        let presets = Spacewire.presets(&uri("spw+sim://"));
+        let published = presets.iter().flat_map(|preset| preset.published(&plan));
+        published.map(|one| (one.figure, one.remark)).collect::<Vec<_>>()
+    };
+    let bits = |rate: f64, remark: &str| vec![(PublishedFigure::PayloadBitsPerS(rate), remark.to_owned())];
+    assert_eq!(found(Test::Rate, Mode::Send, 1), bits(200e6 * 8.0 / 14.0, "14 bits for a byte alone"));
+    assert_eq!(found(Test::Rate, Mode::Receive, 16), bits(160e6, "at most"));
+    assert_eq!(found(Test::Rate, Mode::Send, 60), bits(160e6, "close to that from 60 bytes on"));
+    let latency = found(Test::Latency, Mode::Send, 60);
+    assert_eq!(latency, [(PublishedFigure::LatencyMaxNs(100_000.0), "one way, port to port".to_owned())]);
+    assert_eq!(found(Test::Rate, Mode::Both, 60), []);
+}
+
+#[test]
+fn a_lone_packet_one_way_takes_what_the_theory_says() {
+    for (text, size) in [("spw+sim://", 1), ("spw+sim://", 2), ("spw+sim://", 60), ("spw+sim://?cable=3", 1)] {
+        for mode in [Mode::Send, Mode::Receive] {
+            let limit = theory(&options(text).line.unwrap(), &options(text), &Plan::one(mode, size), true);
+            let mut link = simulated(text, 1, 1024);
+            let (done, _, _) = drive(&mut link, mode, 1, size, Duration::from_millis(1));
+            let each_ns = 1e6 / done as f64;
+            assert!((each_ns / limit.latency_ns - 1.0).abs() < 5e-3, "{text} {mode} {size}: {each_ns} ns, {limit:?}");
+        }
     }
 }

@@ -20,15 +20,16 @@ pub(super) fn theory(line: &LineOptions, options: &Options, plan: &Plan, is_mode
     if scarcest.credit_per_s(line) < busiest.per_s(line) {
         bounds.push(scarcest.credit_bound(line, assumes.clone()));
     }
-    let seconds: f64 = [out, answer].into_iter().flatten().map(|packet| through(line, packet)).sum();
-    let latency_ns = seconds * 1e9;
+    let lone = Lone::of(line, &[out, answer], is_model);
+    let latency_ns = lone.seconds * 1e9;
     Theory {
         bounds,
         latency_ns,
         latency_formula: format!(
-            "{} at {}: {}",
+            "{} at {}, {}: {}",
             [out, answer].into_iter().flatten().map(Packet::text).collect::<Vec<_>>().join(", then "),
             bit_rate(line.rate_bps),
+            lone.beside,
             formula_time(latency_ns)
         ),
         assumes,
@@ -187,6 +188,31 @@ impl Way {
 fn bits(size: f64) -> f64 {
     let (none, one) = (formula::packet_bits(0) as f64, formula::packet_bits(1) as f64);
     none + size * (one - none)
+}
+
+/// The least time of a lone operation.
+struct Lone {
+    seconds: f64,
+    /// The words for what it holds beside the bits of its packets.
+    beside: String,
+}
+
+impl Lone {
+    /// Adds up the packets of an operation, each of which is taken once the parity bit behind it is there.
+    ///
+    /// The NULL that an operation waits for is known of a simulated link alone, where the next one starts at the very moment at which
+    /// the last one ends; through routers, and there and back, it may be none.
+    fn of(line: &LineOptions, packets: &[Option<Packet>; 2], is_model: bool) -> Lone {
+        let all = || packets.iter().flatten();
+        let confirmed_s = formula::confirmation(line.rate_bps);
+        let seconds: f64 = all().map(|packet| through(line, *packet) + confirmed_s).sum();
+        let is_known = is_model && all().count() == 1 && line.routers == 0 && line.time_codes_per_s == 0.0;
+        let null_s = if is_known { formula::rest_of_null(line.rate_bps, line.cable_m) } else { 0.0 };
+        let null_bits = null_s * line.rate_bps;
+        let null = if null_bits > 0.0 { format!("{null_bits:.0} bit of a NULL before it, ") } else { String::new() };
+        let confirming = confirmed_s * line.rate_bps;
+        Lone { seconds: seconds + null_s, beside: format!("{null}{confirming:.0} bit behind each that confirm it") }
+    }
 }
 
 /// Returns the least time of a packet through the routers, in seconds.

@@ -28,6 +28,17 @@ fn the_table_of_sizes_at_200_mbit_per_s() {
 }
 
 #[test]
+fn a_packet_waits_for_the_null_on_the_line_and_for_the_parity_bit_behind_it() {
+    let bits = |seconds: f64| seconds * R;
+    near(bits(confirmation(R)), 2.0, 1e-9);
+    // The NULL behind the packet has sent the two bits that confirm it, and a bit for each metre of cable.
+    near(bits(rest_of_null(R, 0.0)), 6.0, 1e-9);
+    near(bits(rest_of_null(R, 5.0)), 1.0, 1e-6);
+    near(bits(rest_of_null(R, 6.0)), 0.0, 1e-6);
+    near(bits(rest_of_null(R, 7.0)), 7.0, 1e-6);
+}
+
+#[test]
 fn both_directions_cost_7_6_to_7_8_mbit_per_s_at_every_size() {
     for &(size, ..) in TABLE {
         let cost = (one_way(R, size) - both_ways(R, size)) / M;
