@@ -51,6 +51,18 @@ def test_messages_are_exchanged_and_every_byte_is_right(backend, how):
 
 
 @pytest.mark.parametrize("backend", ["soft", "shm"])
+def test_a_server_takes_size_and_iterations_from_the_client(backend):
+    """README's first commands."""
+    with server("--backend", backend, "--json", "-") as far:
+        near = client(far.port, "--backend", backend, "-e", "-s", 64, "-n", 300)
+        assert near.returncode == 0, near.stderr
+        assert "38400 bytes in" in near.stdout and "300 iters in" in near.stdout
+        document = json.loads(far.communicate(timeout=20)[0])
+    assert (document["size"], document["iterations"], document["side"]) == (64, 300, "server")
+    assert re.search(rf"remote address: .*QPN 0x{document['local']['qpn']:06x}", near.stdout), (near.stdout, document)
+
+
+@pytest.mark.parametrize("backend", ["soft", "shm"])
 @pytest.mark.parametrize("test", TESTS)
 def test_perftest_columns(backend, test):
     sizes = [8] if test.startswith("atomic") else [2, 4096, 100_000]

@@ -275,7 +275,8 @@ def test_the_published_study_stands_beside_each_figure():
     links = {one["link"] for one in found}
     assert {f"roce://?mtu={mtu}" for mtu in (256, 512, 1024, 2048, 4096)} < links
     assert {f"roce://?receive-depth={depth}" for depth in (1, 10, 100, 200, 400, 800)} < links
-    assert len(found) == 3 + 35 + 6 + 3 + 4 + 3
+    assert {f"roce://?entries={entries}" for entries in (1, 32)} < links
+    assert len(found) == 3 + 35 + 6 + 3 + 2 + 4 + 3
     assert sum(1 for one in found if one.get("published")) == 50
     events = [one for one in found if one["wait"] == "block"]
     assert len(events) == 1 and round(1e6 / events[0]["published"][0]["operations_per_s"], 2) == 10.05

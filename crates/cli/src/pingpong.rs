@@ -162,7 +162,7 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
     let json = options.json.as_deref().map(|file| Target::prepare("--json", file)).transpose()?;
     let session = session(options)?;
     let is_quiet = json.as_ref().is_some_and(Target::is_stdout);
-    let (mut ends, mut rows) = (Vec::new(), Vec::new());
+    let (mut ends, mut rows) = ([None; 2], Vec::new());
     let told = &mut |progress: Progress<'_>| {
         let text = match progress {
             Progress::Local(address) => line("local", address),
@@ -173,7 +173,8 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
             },
         };
         match progress {
-            Progress::Local(address) | Progress::Remote(address) => ends.push(*address),
+            Progress::Local(address) => ends[0] = Some(*address),
+            Progress::Remote(address) => ends[1] = Some(*address),
             Progress::Row(row) => rows.push(*row),
         }
         if !is_quiet {
@@ -315,7 +316,7 @@ fn result(took: &Took) -> String {
 
 fn document(
     options: &PingPongOptions,
-    ends: &[AddressOfQueuePair],
+    [local, remote]: &[Option<AddressOfQueuePair>; 2],
     took: Option<&Took>,
     rows: &[Row],
 ) -> serde_json::Value {
@@ -325,13 +326,13 @@ fn document(
         "side": if options.host.is_some() { "client" } else { "server" },
         "mtu": options.mtu,
         "rx_depth": options.rx_depth,
-        "local": ends.first().map(end),
-        "remote": ends.get(1).map(end),
+        "local": local.as_ref().map(end),
+        "remote": remote.as_ref().map(end),
     });
     let mut add = |name: &str, value| document[name] = value;
     if let Some(took) = took {
         let us = took.span.as_secs_f64() * 1e6;
-        add("size", json!(options.size));
+        add("size", json!(took.bytes / took.iterations.max(1) / 2));
         add("iterations", json!(took.iterations));
         add("bytes", json!(took.bytes));
         add("seconds", json!(took.span.as_secs_f64()));

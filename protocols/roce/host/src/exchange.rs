@@ -6,8 +6,9 @@
 //! | server to client | 52 | its own; its queue pair is ready to receive and to send |
 //! | client to server | 5 | `done` and a zero |
 //!
-//! A client of this program that asks for more than that, as another test or another size, begins with a line of its own:
-//! [`Request`]. The server answers it with a line of the same form.
+//! A client of this program that requests another test begins with a line of its own, [`Request`]. The server answers it with a line of the
+//! same form. One that requests a ping-pong writes its LID, if that is 0, as `0x00`, which stock tools read as 0: a server of this program then
+//! queries the size and the number of the messages, with a line each way before its address.
 
 use crate::device::{AddressOfQueuePair, Gid};
 use std::fmt;
@@ -24,6 +25,9 @@ pub(crate) const ADDRESS: usize = 52;
 pub(crate) const DONE: &[u8; 5] = b"done\0";
 /// The first bytes of a line of this program: no address begins so.
 pub(crate) const MARK: &str = "hodo ";
+/// The first bytes of an address of a client that can be queried, and those that stock tools write.
+const QUERYABLE: &str = "0x00:";
+const STOCK: &str = "0000:";
 /// Bytes of a line at most.
 pub(crate) const LINE_MAX: u64 = 1024;
 
@@ -101,6 +105,8 @@ pub struct Exchange {
 pub enum Greeting {
     /// The address of its queue pair: `ibv_rc_pingpong`, or this program with the same options.
     Address(AddressOfQueuePair),
+    /// The address of a queue pair of this program, which can be queried for its ping-pong.
+    Queryable(AddressOfQueuePair),
     /// A line of this program.
     Request(Request),
 }
@@ -199,13 +205,43 @@ impl Exchange {
         self.stream.write_all(message.as_bytes()).map_err(|error| self.failed("sending the address to", error))
     }
 
+    /// Sends the address of a client that can be queried, and receives the server's. A server of this program queries `parameters` before.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] if the connection is closed, or the far end is something else.
+    pub fn offer(
+        &mut self,
+        address: &AddressOfQueuePair,
+        parameters: &Request,
+    ) -> Result<AddressOfQueuePair, ExchangeError> {
+        let message = format!("{address}\0").replacen(STOCK, QUERYABLE, usize::from(address.lid == 0));
+        self.stream.write_all(message.as_bytes()).map_err(|error| self.failed("sending the address to", error))?;
+        match self.greeting()? {
+            Greeting::Address(address) | Greeting::Queryable(address) => Ok(address),
+            Greeting::Request(query) => {
+                self.unless_refused(query)?;
+                self.request(parameters)?;
+                self.hear()
+            }
+        }
+    }
+
+    /// Queries a client for its ping-pong.
+    ///
+    /// # Errors
+    /// [`ExchangeError`] if the connection is closed, or the client answers something else.
+    pub fn query(&mut self) -> Result<Request, ExchangeError> {
+        self.request(&Request::default().with("query", &"ping-pong"))?;
+        self.answer()
+    }
+
     /// Receives an address.
     ///
     /// # Errors
     /// [`ExchangeError`] if the connection is gone, or the far end is something else.
     pub fn hear(&mut self) -> Result<AddressOfQueuePair, ExchangeError> {
         match self.greeting()? {
-            Greeting::Address(address) => Ok(address),
+            Greeting::Address(address) | Greeting::Queryable(address) => Ok(address),
             Greeting::Request(request) => {
                 let request = self.unless_refused(request)?;
                 Err(ExchangeError::NotAnAddress(self.far, request.to_string()))
@@ -220,7 +256,9 @@ impl Exchange {
     pub fn answer(&mut self) -> Result<Request, ExchangeError> {
         match self.greeting()? {
             Greeting::Request(request) => self.unless_refused(request),
-            Greeting::Address(address) => Err(ExchangeError::NotAnAddress(self.far, address.to_string())),
+            Greeting::Address(address) | Greeting::Queryable(address) => {
+                Err(ExchangeError::NotAnAddress(self.far, address.to_string()))
+            }
         }
     }
 
@@ -266,12 +304,14 @@ impl Exchange {
         if bytes == MARK.as_bytes() {
             return self.line().map(Greeting::Request);
         }
-        let mut message = bytes;
+        let is_queryable = bytes == QUERYABLE.as_bytes();
+        let mut message = if is_queryable { STOCK.into() } else { bytes };
         message.resize(ADDRESS, 0);
         self.read(&mut message[MARK.len()..])?;
         let text = String::from_utf8_lossy(&message).into_owned();
         let address = text.split('\0').next().and_then(|text| text.parse().ok());
-        address.map(Greeting::Address).ok_or(ExchangeError::NotAnAddress(self.far, text))
+        let greeting = if is_queryable { Greeting::Queryable } else { Greeting::Address };
+        address.map(greeting).ok_or(ExchangeError::NotAnAddress(self.far, text))
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), ExchangeError> {

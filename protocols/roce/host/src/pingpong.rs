@@ -1,6 +1,8 @@
 //! The exchange of `ibv_rc_pingpong`: each side sends when its last send has completed and a message has arrived.
 
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Limits, Region, Reliability, WaitMode};
+use crate::exchange::Request;
+use crate::perftest::SIZE_MAX;
 use hodo_roce::{Access, Completion, Operation, ReceiveRequest, ScatterEntry, SendRequest, Status};
 use std::time::Duration;
 use thiserror::Error;
@@ -53,6 +55,31 @@ impl Default for PingPong {
             stamps: false,
             patience: Duration::from_secs(30),
         }
+    }
+}
+
+impl PingPong {
+    /// Returns what a server has to know of a client's ping-pong.
+    #[must_use]
+    pub fn request(&self) -> Request {
+        Request::default().with("size", &self.size).with("iterations", &self.iterations)
+    }
+
+    /// Returns these parameters with the size and the number of messages that a client requests.
+    ///
+    /// # Errors
+    /// Returns the reason if there is no such ping-pong.
+    pub fn as_requested(&self, request: &Request) -> Result<PingPong, String> {
+        let (Some(size), Some(iterations)) = (request.get("size"), request.get("iterations")) else {
+            return Err("a ping-pong has a size and iterations".into());
+        };
+        let most = self.size.max(SIZE_MAX);
+        if size > most {
+            return Err(format!(
+                "a message of {size} bytes: choose at most {most}, or give the server the same --size"
+            ));
+        }
+        Ok(PingPong { size, iterations, ..self.clone() })
     }
 }
 

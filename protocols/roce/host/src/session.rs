@@ -182,11 +182,11 @@ impl Session {
 
     /// Prepares this end, and tells of it.
     fn end<'d, D: Device>(
-        &self,
         device: &'d mut D,
+        parameters: &PingPong,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<End<'d, D>, DeviceError> {
-        let end = End::new(device, &self.parameters)?;
+        let end = End::new(device, parameters)?;
         told(Progress::Local(end.local()));
         Ok(end)
     }
@@ -201,9 +201,8 @@ impl Session {
         if let Some(plan) = &self.perftest {
             return plan.ask(device, exchange, &self.reliability, told).map(|()| None);
         }
-        let mut end = self.end(device, told)?;
-        exchange.tell(end.local())?;
-        let remote = exchange.hear()?;
+        let mut end = Self::end(device, &self.parameters, told)?;
+        let remote = exchange.offer(end.local(), &self.parameters.request())?;
         exchange.done()?;
         told(Progress::Remote(&remote));
         end.connect(&remote, &self.reliability)?;
@@ -217,15 +216,26 @@ impl Session {
         exchange: impl FnOnce(&Self) -> Result<Exchange, ExchangeError>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<Took>, SessionError> {
-        let mut end = self.end(device, told)?;
+        let end = Self::end(device, &self.parameters, told)?;
         let mut exchange = exchange(self)?;
         match exchange.greeting()? {
-            Greeting::Address(remote) => {
-                end.connect(&remote, &self.reliability)?;
-                exchange.tell(end.local())?;
-                exchange.wait_done()?;
-                told(Progress::Remote(&remote));
-                self.run(end, Side::Server).map(Some)
+            Greeting::Address(remote) => self.answer(end, &remote, &mut exchange, told).map(Some),
+            Greeting::Queryable(remote) => {
+                let parameters = self.parameters.as_requested(&exchange.query()?);
+                let parameters = match parameters {
+                    Ok(parameters) => parameters,
+                    Err(why) => {
+                        exchange.refuse(&why)?;
+                        return Err(SessionError::Usage(why));
+                    }
+                };
+                let end = if parameters == self.parameters {
+                    end
+                } else {
+                    drop(end);
+                    Self::end(device, &parameters, told)?
+                };
+                self.answer(end, &remote, &mut exchange, told).map(Some)
             }
             Greeting::Request(asked) => {
                 drop(end);
@@ -233,6 +243,21 @@ impl Session {
                 Perftest::serve(&asked, (wait, patience), device, &mut exchange, &self.reliability, told).map(|()| None)
             }
         }
+    }
+
+    /// Connects to a client's queue pair, and answers its messages.
+    fn answer<D: Device>(
+        &self,
+        mut end: End<'_, D>,
+        remote: &AddressOfQueuePair,
+        exchange: &mut Exchange,
+        told: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Took, SessionError> {
+        end.connect(remote, &self.reliability)?;
+        exchange.tell(end.local())?;
+        exchange.wait_done()?;
+        told(Progress::Remote(remote));
+        self.run(end, Side::Server)
     }
 
     fn run<D: Device>(&self, mut end: End<'_, D>, side: Side) -> Result<Took, SessionError> {
@@ -294,6 +319,15 @@ mod tests {
             ..PingPong::default()
         };
         Session::new(Backend::SharedMemory, parameters)
+    }
+
+    #[test]
+    fn a_server_takes_size_and_number_of_the_messages_from_a_client_of_this_program() {
+        let mut client = session(WaitMode::Events);
+        (client.parameters.size, client.parameters.iterations) = (64, 1000);
+        let (took, served, ..) = run(&client, WaitMode::Events);
+        assert_eq!(took.map(|took| (took.iterations, took.bytes)), Some((1000, 128_000)));
+        assert_eq!(served.map(|took| (took.iterations, took.bytes)), Some((1000, 128_000)));
     }
 
     /// Runs a session with a server that expects a ping-pong. Returns what each end took, and the rows and ends that the client told of.

@@ -9,7 +9,7 @@
 
 use super::options::{DEPTH_MAX, ENTRIES_MAX, INLINE_MAX, Kind};
 use crate::exchange::{ADDRESS, LINE_MAX, MARK, Request};
-use crate::{AddressOfQueuePair, Region};
+use crate::{AddressOfQueuePair, Limits, Region};
 use hodo_measure::FarEndFacts;
 use hodo_roce::{Mtu, Remote};
 use std::fmt;
@@ -32,6 +32,8 @@ pub(super) struct Wish {
     /// The path MTU.
     pub(super) mtu: u32,
     pub(super) inline: u32,
+    /// The capacity of the queue pairs in entries; never less than those in use.
+    pub(super) entries: u32,
     pub(super) send_entries: u32,
     pub(super) receive_entries: u32,
     /// The code of the acknowledgement timeout.
@@ -61,6 +63,17 @@ pub(super) fn remote(region: Region) -> Remote {
 }
 
 impl Wish {
+    /// Returns the bounds of a queue pair that holds `send_depth` requests.
+    pub(super) fn limits(&self, send_depth: u32) -> Limits {
+        Limits {
+            send_depth,
+            receive_depth: self.receive_depth,
+            send_entries: self.entries.max(self.send_entries),
+            receive_entries: self.entries.max(self.receive_entries),
+            inline_bytes: self.inline,
+        }
+    }
+
     /// Returns the line of it.
     pub(super) fn request(&self) -> Request {
         Request::default()
@@ -71,6 +84,7 @@ impl Wish {
             .with("operation", &self.kind.name())
             .with("mtu", &self.mtu)
             .with("inline", &self.inline)
+            .with("entries", &self.entries)
             .with("send_entries", &self.send_entries)
             .with("receive_entries", &self.receive_entries)
             .with("timeout", &self.timeout)
@@ -114,6 +128,7 @@ impl Wish {
             kind: request.get::<String>("operation").unwrap_or_default().parse()?,
             mtu,
             inline: number(request, "inline", 0, INLINE_MAX)?,
+            entries: request.get::<u32>("entries").unwrap_or(1).clamp(1, ENTRIES_MAX),
             send_entries: number(request, "send_entries", 1, ENTRIES_MAX)?,
             receive_entries: number(request, "receive_entries", 1, ENTRIES_MAX)?,
             timeout: number(request, "timeout", 1, 31)?,
@@ -259,6 +274,7 @@ mod tests {
             kind: Kind::Write,
             mtu: 1024,
             inline: 64,
+            entries: 1,
             send_entries: 1,
             receive_entries: 2,
             timeout: 16,

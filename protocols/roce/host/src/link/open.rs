@@ -8,7 +8,7 @@ use super::greeting::{self, Greeting, Welcome, Wish, remote};
 use super::options::{DEPTH_MAX, Kind, LinkOptions, Place};
 use super::served::control_limits;
 use crate::exchange::PORT;
-use crate::{AddressOfQueuePair, DeviceError, Limits, Reliability};
+use crate::{AddressOfQueuePair, DeviceError, Reliability};
 use hodo_io::{Clock, affinity, connect_from, is_local};
 use hodo_machine::{Address, Closed};
 use hodo_measure::{LinkError, Plan, Test};
@@ -66,13 +66,7 @@ fn open_part<B: Backend>(
     let messages = device.register((2 * MESSAGES * MESSAGE) as usize, Access::LOCAL).map_err(failed)?;
     let wish = wish(options, settings, pairs, device.udp_port(), remote(payload));
     let control = device.create(&control_limits()).map_err(failed)?;
-    let limits = Limits {
-        send_depth: shape.depth,
-        receive_depth: wish.receive_depth,
-        send_entries: shape.send_entries,
-        receive_entries: shape.receive_entries,
-        inline_bytes: shape.inline,
-    };
+    let limits = wish.limits(shape.depth);
     let ours = (0..pairs).map(|_| device.create(&limits)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let (welcome, far) =
         meet(&mut stream, &wish, &control, &ours, settings.timeout, stop).map_err(|why| match why {
@@ -116,6 +110,7 @@ fn wish(options: &LinkOptions, settings: &Settings, pairs: u32, udp_port: u16, m
         kind: options.kind,
         mtu: options.mtu,
         inline: options.inline,
+        entries: options.entries,
         send_entries: options.send_entries,
         receive_entries: options.receive_entries,
         timeout: options.timeout,

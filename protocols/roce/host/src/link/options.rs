@@ -11,7 +11,7 @@ use super::suite;
 
 /// The options of a link, and of a far end that is started for it.
 const OF_LINK: &[&str] =
-    &["operation", "mtu", "depth", "receive-depth", "inline", "send-entries", "receive-entries", "timeout"];
+    &["operation", "mtu", "depth", "receive-depth", "inline", "entries", "send-entries", "receive-entries", "timeout"];
 /// The options that describe the adapter of one end.
 const OF_SOFT: &[&str] = &["address", "udp-port"];
 const OF_VERBS: &[&str] = &["device", "port", "gid"];
@@ -88,6 +88,8 @@ pub(super) struct LinkOptions {
     pub(super) receive_depth: Option<u32>,
     /// Payloads up to this many bytes are sent inline.
     pub(super) inline: u32,
+    /// The capacity of the queue pairs in entries of each request; never less than those in use.
+    pub(super) entries: u32,
     /// Entries that each message is gathered from.
     pub(super) send_entries: u32,
     /// Entries that each message is scattered to.
@@ -145,6 +147,7 @@ impl LinkOptions {
             depth: count("depth", DEPTH_MAX)?,
             receive_depth: count("receive-depth", DEPTH_MAX)?,
             inline: inline.unwrap_or(0),
+            entries: count("entries", ENTRIES_MAX)?.unwrap_or(1),
             send_entries: count("send-entries", ENTRIES_MAX)?.unwrap_or(1),
             receive_entries: count("receive-entries", ENTRIES_MAX)?.unwrap_or(1),
             timeout: code.unwrap_or(TIMEOUT),

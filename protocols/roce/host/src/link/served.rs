@@ -112,14 +112,8 @@ impl Served {
             self.listen(device, slot)?;
         }
         device.connect(&self.control, control, &reliability)?;
-        let limits = Limits {
-            // As many answers as receives, which each of them holds.
-            send_depth: wish.receive_depth,
-            receive_depth: wish.receive_depth,
-            send_entries: wish.send_entries,
-            receive_entries: wish.receive_entries,
-            inline_bytes: wish.inline,
-        };
+        // As many answers as receives, which each of them holds.
+        let limits = wish.limits(wish.receive_depth);
         for (number, far) in channels.iter().enumerate() {
             let address = device.create(&limits)?;
             self.channels.push(Channel { address, outstanding: 0, owed: VecDeque::new(), feed: None });
