@@ -124,8 +124,8 @@ pub struct WhyOptions {
     /// Length of one of the three repeats [default: 300ms].
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, help_heading = "Measuring")]
     pub duration: Option<Duration>,
-    /// How both sides wait: block, spin, or spin:50us to spin that long and then block.
-    #[arg(long, value_name = "HOW", default_value = "block", value_parser = units::wait, help_heading = "Measuring")]
+    /// How both sides wait: adaptive, block, spin, or spin:50us to spin that long and then block.
+    #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait, help_heading = "Measuring")]
     pub wait: Wait,
     /// Processors, as 0,1 or 0-3.
     #[arg(long, value_name = "LIST", value_parser = units::cpus, help_heading = "Measuring")]

@@ -201,8 +201,8 @@ fn names_what_else_differs_and_what_has_no_partner() {
 fn the_table_says_which_figure_and_which_way() {
     let comparison = compare(&faster(1.0), &faster(1.2));
     assert_eq!(
-        comparison_table(&comparison, Style { width: 100, color: false }),
-        "  plan                           figure                  A            B    B/A  interval      answer\n  \
+        comparison_table(&comparison, Style { width: 104, color: false }),
+        "  plan                              figure                  A            B    B/A  interval      answer\n  \
          tcp rate send 64 B 32×1 adaptive  payload rate  100.0 bit/s  120.0 bit/s  1.200  1.158..1.244  faster\n  \
          B/A over 1: B is faster. For times the ratio is inverted. Same: the whole interval within ± 3 %.\n  \
          Intervals at 95 %.\n"
