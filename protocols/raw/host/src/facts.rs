@@ -2,27 +2,31 @@
 
 use hodo_machine::Bytes;
 use hodo_measure::FarEndFacts;
+use hodo_raw::wire::{GREETING, GREETING_MAX, PROOF};
 
-/// Bytes of one fact at most, so that all of them fit a greeting.
+/// Bytes of one fact at most.
 const FACT_MAX: usize = 40;
+/// Bytes of all facts at most.
+const FACTS_MAX: usize = GREETING_MAX - GREETING - PROOF;
 
-/// Returns the facts as bytes. A fact that is too long is left out.
+/// Returns the facts as bytes. A fact that is too long, or for which a greeting has no space, is left out.
 pub(crate) fn encode(facts: &FarEndFacts) -> Bytes {
     let FarEndFacts { wait, placement, scheduling, kernel, congestion_control, line_bits_per_s } = facts;
     let line = line_bits_per_s.map(|bits| bits.to_string());
     let named = [
         ("wait", wait),
         ("placement", placement),
-        ("scheduling", scheduling),
         ("kernel", kernel),
         ("congestion", congestion_control),
         ("line", &line),
+        ("scheduling", scheduling),
     ];
     let known = named.into_iter().filter_map(|(name, fact)| fact.as_ref().map(|fact| (name, fact)));
-    let text: String = known
+    let lines = known
         .filter(|(_, fact)| fact.len() <= FACT_MAX)
-        .map(|(name, fact)| format!("{name}={}\n", fact.replace('\n', " ")))
-        .collect();
+        .map(|(name, fact)| format!("{name}={}\n", fact.replace('\n', " ")));
+    let text =
+        lines.fold(String::new(), |text, line| if text.len() + line.len() <= FACTS_MAX { text + &line } else { text });
     Bytes::from(text.into_bytes())
 }
 
@@ -49,7 +53,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<FarEndFacts> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_raw::wire::{GREETING, GREETING_MAX, PROOF};
 
     fn facts() -> FarEndFacts {
         FarEndFacts {
@@ -67,7 +70,7 @@ mod tests {
         let bytes = encode(&facts());
         assert_eq!(
             bytes,
-            "wait=spin:50us\nplacement=cpu 0,1\nscheduling=SCHED_FIFO 10\nkernel=6.1.0-18-amd64\ncongestion=cubic\nline=10000000000\n"
+            "wait=spin:50us\nplacement=cpu 0,1\nkernel=6.1.0-18-amd64\ncongestion=cubic\nline=10000000000\nscheduling=SCHED_FIFO 10\n"
         );
         assert_eq!(decode(&bytes), Some(facts()));
         assert_eq!((encode(&FarEndFacts::default()).len(), decode(b"")), (0, None));
@@ -84,7 +87,14 @@ mod tests {
             congestion_control: long,
             line_bits_per_s: Some(u64::MAX),
         };
-        assert!(encode(&all).len() <= GREETING_MAX - GREETING - PROOF, "{}", encode(&all).len());
+        assert!(encode(&all).len() <= FACTS_MAX, "{}", encode(&all).len());
+        assert_eq!(
+            decode(&encode(&all)),
+            Some(FarEndFacts { scheduling: None, ..all.clone() }),
+            "there is no space for it"
+        );
+        let usual = FarEndFacts { scheduling: Some("SCHED_OTHER, nice 19".into()), placement: None, ..all };
+        assert_eq!(decode(&encode(&usual)), Some(usual));
         assert_eq!(encode(&FarEndFacts { wait: Some("x".repeat(FACT_MAX + 1)), ..FarEndFacts::default() }), "");
     }
 
