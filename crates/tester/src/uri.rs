@@ -129,7 +129,7 @@ fn unknown(name: &str, text: &str, names: &[&str]) -> String {
     let mut known: Vec<&str> = Vec::new();
     names.iter().for_each(|name| {
         if !known.contains(name) {
-            known.push(name)
+            known.push(name);
         }
     });
     match like {

@@ -115,21 +115,33 @@ impl Causes {
 /// Returns the factor by which an experiment changes the rate of operations where this cause binds; `None` where that depends on more.
 fn factor(cause: Binding, knob: Knob) -> Option<f64> {
     use Binding::{Buffer, Cpu, FarEnd, Line, Loss, Others, Quota, RoundTrip, Schedule, Window};
-    Some(match (knob, cause) {
-        (Knob::Pace, _) => 0.9,
-        (Knob::RateTwice, Schedule) | (Knob::WindowTwice, Window | RoundTrip) => 2.0,
-        (Knob::WindowHalf, Window) | (Knob::SizeTwice, Line | Loss | Buffer) => 0.5,
+    match knob {
+        Knob::Pace => Some(0.9),
+        Knob::RateTwice => (cause == Schedule).then_some(2.0),
+        Knob::WindowTwice => match cause {
+            Window | RoundTrip => Some(2.0),
+            Cpu | FarEnd | Loss => None,
+            _ => Some(1.0),
+        },
+        Knob::WindowHalf => match cause {
+            Window => Some(0.5),
+            Cpu | FarEnd | Loss => None,
+            _ => Some(1.0),
+        },
+        Knob::SizeTwice => match cause {
+            Line | Loss | Buffer => Some(0.5),
+            Cpu | FarEnd | Others | Quota => None,
+            _ => Some(1.0),
+        },
         // Each stream has a congestion window, a buffer and a window of its own.
-        (Knob::TwoChannels, Window | RoundTrip | Buffer) => 2.0,
-        (Knob::TwoChannels, Cpu | FarEnd | Others | Quota | Loss)
-        | (Knob::SizeTwice, Cpu | FarEnd | Others | Quota)
-        | (Knob::Spin, RoundTrip | Cpu | Others | Quota | Window)
-        | (Knob::OneProcessor, Cpu | RoundTrip | Others | Quota | Window)
-        | (Knob::Congestion, Loss | Buffer | Cpu)
-        | (Knob::WindowHalf | Knob::WindowTwice, Cpu | FarEnd | Loss)
-        | (Knob::RateTwice, _) => return None,
-        _ => 1.0,
-    })
+        Knob::TwoChannels => match cause {
+            Window | RoundTrip | Buffer => Some(2.0),
+            Line | Schedule => Some(1.0),
+            _ => None,
+        },
+        Knob::Spin | Knob::OneProcessor => matches!(cause, Line | Loss | Buffer | Schedule | FarEnd).then_some(1.0),
+        Knob::Congestion => (!matches!(cause, Loss | Buffer | Cpu)).then_some(1.0),
+    }
 }
 
 #[cfg(test)]
