@@ -38,6 +38,7 @@ fn main() {
         cpus: vec![args[6].parse().unwrap()],
         congestion: args.get(7).cloned(),
         socket_buffer: args.get(8).map(|b| b.parse().unwrap()),
+        pace: None,
         batch: 1,
         far_process: None,
         reconnect: false,

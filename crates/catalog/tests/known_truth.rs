@@ -3,7 +3,8 @@ mod plans;
 
 use hodo_catalog::{Line, Settings, limit};
 use hodo_measure::{
-    Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Side, Size, Stage, State, Test, Until, Unwatched, run,
+    Binding, Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Side, Size, Stage, State, Test, Until,
+    Unwatched, run,
 };
 use plans::{MODES, TESTS, open_with, opened, plan, settings, uri};
 use std::time::Duration;
@@ -59,6 +60,17 @@ fn latency_is_two_delays_and_four_costs_exactly() {
             assert_eq!(found.limit.and_then(|limit| limit.latency_ns), Some(f64::from(truth_ns)));
             assert_eq!(found.verdict.state, State::Stable);
         }
+    }
+}
+
+#[test]
+fn a_pace_is_the_rate_and_binds() {
+    for link in ["sim+udp", "sim+tcp"] {
+        let plan = Plan { window: 16, pace: Some(80e6), ..lasting(plan(Test::Rate, Mode::Receive, 1000), 200) };
+        let found = measure(&format!("{link}://?{GIGABIT}"), &plan);
+        assert_near(found.rate.payload_bits_per_s.median, 80e6, 0.01);
+        let limit = found.limit.expect("the pace bounds it");
+        assert_eq!(limit.binds, Binding::Schedule, "{link}: {}", limit.formula);
     }
 }
 

@@ -80,6 +80,9 @@ pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &S
     if let Some(name) = &settings.congestion {
         sys::set_congestion(fd, name)?;
     }
+    if let Some(pace) = settings.pace {
+        sys::set_pace(fd, pace)?;
+    }
     if settings.cut_on_close {
         return sys::set_cut_on_close(fd);
     }

@@ -27,6 +27,9 @@ pub struct SocketSettings {
     /// The time for which a closed stream may leave bytes untaken that were sent to it before; then it is cut. A stream
     /// that is never read would otherwise be kept for ever.
     pub close_within: Duration,
+    /// The most bytes per second that the kernel sends over a TCP stream; `None` for as fast as it goes. Datagrams would need a
+    /// queue discipline that paces them, which few hosts have.
+    pub pace: Option<u64>,
     /// Whether streams are cut rather than closed in order, which leaves no TIME-WAIT state behind.
     pub cut_on_close: bool,
 }
@@ -42,6 +45,7 @@ impl Default for SocketSettings {
             at_once: AT_ONCE,
             together: AT_ONCE,
             close_within: Duration::from_secs(10),
+            pace: None,
             cut_on_close: false,
         }
     }

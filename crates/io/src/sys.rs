@@ -263,6 +263,16 @@ pub(crate) fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
     }
 }
 
+/// Sets the most bytes per second that a TCP socket sends.
+pub(crate) fn set_pace(fd: BorrowedFd<'_>, bytes_per_s: u64) -> io::Result<()> {
+    let size = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: pointer and size are those of `bytes_per_s`, which lives through the call.
+    unsafe {
+        let pointer = (&raw const bytes_per_s).cast();
+        check(libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE, pointer, size)).map(drop)
+    }
+}
+
 /// Returns the TCP congestion control in use.
 pub(crate) fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
     let mut name = [0u8; 16];

@@ -23,6 +23,14 @@ pub enum Test {
     Updates,
 }
 
+impl Test {
+    /// Returns whether operations start as others end, by a window, and not one by one or on a schedule.
+    #[must_use]
+    pub const fn is_closed_loop(self) -> bool {
+        matches!(self, Test::Rate | Test::Random | Test::Channels)
+    }
+}
+
 /// Which way the payload goes, seen from this side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -113,6 +121,8 @@ pub struct Plan {
     /// Operations per second in all, for [`Test::Open`] and, where it is not as fast as the far end can,
     /// [`Test::Updates`].
     pub rate: Option<f64>,
+    /// The most payload bits per second on all channels, for closed loops; `None` for as fast as they go.
+    pub pace: Option<f64>,
     /// When one repeat is over.
     pub until: Until,
     /// Time before the counted part.
@@ -142,6 +152,7 @@ impl Plan {
             batch: 1,
             rounds: false,
             rate: None,
+            pace: None,
             until: Until::Count(1),
             warmup: Duration::ZERO,
             repeats: Repeats::Fixed(1),
@@ -170,6 +181,7 @@ impl Plan {
             batch: self.batch,
             rounds: self.rounds,
             rate_asked: self.scheduled_rate(),
+            pace_asked: self.pace,
             wait: self.wait.to_string(),
             seed: self.seed,
             repeats: 0,

@@ -148,6 +148,9 @@ pub struct Measurement {
     /// Operations per second asked for, of an open-loop test or of updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_asked: Option<f64>,
+    /// The most payload bits per second requested for a closed loop, on all channels; absent without a pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_asked: Option<f64>,
     /// How this side waited: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: String,
     /// The seed of everything drawn at random.

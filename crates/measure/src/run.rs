@@ -4,6 +4,7 @@ mod accounts;
 mod drive;
 #[cfg(test)]
 mod fake_link;
+mod gate;
 mod recorder;
 mod schedule;
 mod shared;

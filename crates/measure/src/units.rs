@@ -62,7 +62,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
     })
 }
 
-/// Parses the bits per second of a line, from 1 kbit/s to 1 Pbit/s: `1G`, also as `1Gbps` or `1Gbit/s`.
+/// Parses the bits per second of a line or a pace, from 1 kbit/s to 1 Pbit/s: `1G`, also as `1Gbps` or `1Gbit/s`.
 ///
 /// # Errors
 /// A sentence that says what to write instead.

@@ -73,6 +73,7 @@ fn more_operations_need_no_more_allocations() {
         batch: 1,
         rounds: false,
         rate: None,
+        pace: None,
         until: Until::Count(1),
         warmup: Duration::from_micros(10),
         repeats: Repeats::Fixed(4),

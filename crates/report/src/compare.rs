@@ -226,7 +226,7 @@ fn estimate(figure: Figure, m: &Measurement) -> Option<&Estimate> {
 
 fn same_plan(a: &Measurement, b: &Measurement) -> bool {
     let key = |m: &Measurement| (m.test, m.mode, m.size_bytes, m.size_min_bytes, m.size_max_bytes);
-    let drive = |m: &Measurement| (m.window, m.channels, m.batch, m.rounds, m.rate_asked);
+    let drive = |m: &Measurement| (m.window, m.channels, m.batch, m.rounds, m.rate_asked, m.pace_asked);
     figure::protocol_text(a) == figure::protocol_text(b) && a.wait == b.wait && key(a) == key(b) && drive(a) == drive(b)
 }
 

@@ -107,7 +107,8 @@ pub(crate) fn protocol_text(measurement: &Measurement) -> String {
 pub fn plan_text(measurement: &Measurement) -> String {
     let m = measurement;
     let (protocol, size, window) = (protocol_text(m), size_text(m), window_text(m));
-    let asked = m.rate_asked.map_or_else(String::new, |rate| format!(" at {}", units::operations_per_s(rate)));
+    let asked = m.rate_asked.map(units::operations_per_s).or_else(|| m.pace_asked.map(units::bits_per_s));
+    let asked = asked.map_or_else(String::new, |rate| format!(" at {rate}"));
     format!("{protocol} {} {} {size} {window} {}{asked}", m.test, m.mode, m.wait)
 }
 

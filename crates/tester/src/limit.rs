@@ -23,7 +23,7 @@ pub fn plain_loop(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: 
         // The payload comes from the far side.
         cpus.iter_mut().for_each(|(near, far)| std::mem::swap(near, far));
     }
-    let (wait, socket_settings) = (plan.wait, socket_settings(settings));
+    let (wait, socket_settings) = (plan.wait, socket_settings(&Settings { pace: None, ..settings.clone() }));
     let kind = kind(wire.carrier);
     let bare = Bare { kind, exchange: shape.exchange, size: shape.size, wait, cpus, settings: socket_settings };
     let mut found = measured(&bare)?;

@@ -13,6 +13,10 @@ use std::time::Duration;
 /// The interval at which opening checks whether it is to go on.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
+/// The pace of a socket over that of the operations: these start when due, and the socket, which counts headers too, spaces the packets
+/// of each.
+const ABOVE_PACE: f64 = 1.05;
+
 /// How a link is opened.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -31,6 +35,8 @@ pub struct Settings {
     pub congestion: Option<String>,
     /// Socket buffer sizes in bytes; `None` leaves the system's.
     pub socket_buffer: Option<usize>,
+    /// The most payload bits per second on all channels; `None` for as fast as it goes.
+    pub pace: Option<f64>,
     /// Operations in a packet, where the protocol concatenates.
     pub batch: u32,
     /// The process of a far end that was started here; `None` if it is elsewhere or not known.
@@ -175,6 +181,7 @@ pub fn socket_settings(settings: &Settings) -> SocketSettings {
         socket_buffer: settings.socket_buffer,
         peers_max: 2 * settings.channels as usize + 1,
         cut_on_close: settings.reconnect,
+        pace: settings.pace.map(|bits_per_s| (bits_per_s / 8.0 * ABOVE_PACE) as u64),
         ..SocketSettings::default()
     }
 }

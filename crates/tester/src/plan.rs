@@ -37,6 +37,8 @@ pub struct Choice {
     /// Operations per second that are due, for the open test, and updates per second; `None` for as fast as the far end
     /// can.
     pub rate: Option<f64>,
+    /// The most payload bits per second of closed loops, on all channels; `None` for as fast as they go.
+    pub pace: Option<f64>,
     /// Whether each operation has a connection of its own.
     pub reconnect: bool,
 }
@@ -225,6 +227,7 @@ fn plan(group: &PlannedGroup, window: u32, size: Size, choice: &Choice, timing: 
         batch: choice.batch.max(1),
         rounds: group.rounds,
         rate: choice.rate,
+        pace: choice.pace.filter(|_| group.test.is_closed_loop()),
         until: timing.until,
         warmup: timing.warmup,
         repeats: timing.repeats,
@@ -282,6 +285,11 @@ fn check(link: &Uri, choice: &Choice) -> Result<(), Error> {
                 "--rate {rate}: only --test open and --test updates have a schedule; add one, or leave --rate out"
             ));
         }
+    }
+    if let (Some(test), Some(pace)) = (choice.test.filter(|test| !test.is_closed_loop()), choice.pace) {
+        return usage(format!(
+            "--pace {pace}: --test {test} has no pace; for a schedule use --test open --rate, or take --test rate, random or channels"
+        ));
     }
     if choice.test == Some(Test::Updates) {
         if !protocol.has_updates {

@@ -23,6 +23,7 @@ pub(crate) fn alone(opened: &mut Opened, plan: &Plan, wire: &OnTheWire) -> Vec<f
         channels: 1,
         rounds: false,
         rate: None,
+        pace: None,
         until: Until::Elapsed(BATCH),
         warmup: Duration::ZERO,
         repeats: Repeats::Fixed(1),

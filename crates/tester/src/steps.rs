@@ -9,6 +9,9 @@ use hodo_io::nic::Nic;
 use hodo_measure::{Document, FarEndFacts, LinkError, Measurement, Plan, State, Verdict};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// The least size of operations that take several packets; one that fits into a packet leaves by the clock of the run alone.
+const SEVERAL_PACKETS: u32 = 1500;
+
 /// A run of one link.
 pub(crate) struct Steps<'a> {
     pub(crate) benchmark: &'a Benchmark,
@@ -124,6 +127,7 @@ impl Steps<'_> {
             cpus: placement.here.clone(),
             congestion: self.benchmark.conditions.congestion.clone(),
             socket_buffer: placement.socket_buffer,
+            pace: plan.pace.filter(|_| plan.size.bounds().0 >= SEVERAL_PACKETS),
             batch: plan.batch,
             far_process: None,
             reconnect: self.benchmark.choice.reconnect,

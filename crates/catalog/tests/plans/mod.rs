@@ -25,6 +25,7 @@ pub fn settings(plan: &Plan) -> Settings {
         cpus: Vec::new(),
         congestion: None,
         socket_buffer: None,
+        pace: plan.pace,
         batch: plan.batch,
         far_process: None,
         reconnect: false,

@@ -81,6 +81,10 @@ pub struct TestOptions {
     /// stall<50ms, lost=0.
     #[arg(long, value_name = "CONDITION,…", value_delimiter = ',', value_parser = Requirement::parse)]
     pub require: Vec<Requirement>,
+    /// The most payload bits per second of the rate, random and channels tests, such as 900M: operations start in even gaps, and TCP
+    /// spaces their packets, too.
+    #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true)]
+    pub pace: Option<f64>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]
     pub reconnect: bool,

@@ -31,6 +31,7 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
             batch: choice.batch,
             rounds: choice.rounds,
             rate: choice.rate,
+            pace: choice.pace,
             reconnect: choice.reconnect,
         },
         timing: timing(bench, preset),

@@ -2,7 +2,7 @@
 
 use super::{Path, WireCost, format_rate};
 use crate::units::text::{formula_bytes, formula_rate, formula_ratio, formula_time};
-use crate::{Binding, Limit, LimitKind};
+use crate::{Binding, Limit, LimitKind, Measurement, Test};
 
 /// One upper bound on operations per second, and how it was computed.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,6 +120,17 @@ impl Bound {
             operations_per_s,
             formula: format!("{} asked for", formula_rate(operations_per_s)),
             assumes: "operations start on time".into(),
+        }
+    }
+
+    /// Returns the bound that the schedule or the pace of a row sets, if it has one.
+    #[must_use]
+    pub fn of_plan(found: &Measurement, payload_bytes: f64) -> Option<Bound> {
+        match found.test {
+            Test::Open | Test::Updates => found.rate_asked.map(Bound::schedule),
+            test => found.pace_asked.filter(|_| test.is_closed_loop()).map(|pace| {
+                Bound::pipe(Binding::Schedule, pace, payload_bytes, "operations start at the pace requested")
+            }),
         }
     }
 

@@ -71,9 +71,7 @@ impl Model {
             }
         }
         bounds.extend(wire.service.as_ref().map(Service::bound));
-        if let (Test::Open | Test::Updates, Some(rate)) = (found.test, found.rate_asked) {
-            bounds.push(Bound::schedule(rate));
-        }
+        bounds.extend(Bound::of_plan(found, wire.payload_bytes));
         bounds
     }
 

@@ -73,9 +73,7 @@ impl Theory {
         let round_trip = conditions.round_trip.as_ref().map_or(self.latency_ns, |round_trip| round_trip.ns);
         let mut bounds = self.bounds.clone();
         bounds.extend(found.in_flight().map(|in_flight| Bound::window(in_flight, round_trip)));
-        if let (Test::Open | Test::Updates, Some(rate)) = (found.test, found.rate_asked) {
-            bounds.push(Bound::schedule(rate));
-        }
+        bounds.extend(Bound::of_plan(found, wire.payload_bytes));
         least(kind, bounds, wire.payload_bytes)
     }
 }
@@ -124,9 +122,7 @@ fn bounds(found: &Measurement, wire: &OnTheWire, conditions: &Conditions<'_>) ->
             windows(found, wire, round_trip.ns).map(|bound| Bound { assumes: round_trip.source.clone(), ..bound }),
         );
     }
-    if let (Test::Open | Test::Updates, Some(rate)) = (found.test, found.rate_asked) {
-        bounds.push(Bound::schedule(rate));
-    }
+    bounds.extend(Bound::of_plan(found, wire.payload_bytes));
     bounds.extend(wire.service.as_ref().map(Service::bound));
     bounds
 }

@@ -1,14 +1,16 @@
-use super::Progress;
 mod readings;
+mod starts;
 
+use super::Progress;
 use super::accounts::{Accounts, Reading};
+use super::gate::Gate;
 use super::recorder::{Recorded, Recorder, Tally};
 use super::schedule::{Schedule, Share};
 use super::shared::Shared;
-use super::slots::{Ended, Slots, counted};
+use super::slots::{Slots, counted};
 use super::stages::{Stages, Times};
 use super::updates::Updates;
-use crate::{Completion, Counters, Link, LinkError, Mode, Operation, Outcome, Repeats, Test, Until};
+use crate::{Completion, Counters, Link, LinkError, Mode, Outcome, Repeats, Test, Until};
 use hodo_machine::{Instant, Sampling};
 use std::time::Duration;
 
@@ -37,6 +39,8 @@ pub(super) struct Drive<'a> {
     held: Option<u32>,
     slots: Slots,
     schedule: Option<Schedule>,
+    /// The gate that starts operations at the plan's pace.
+    gate: Option<Gate>,
     /// The updates that the far end sends, where the plan measures those instead of operations.
     updates: Option<Updates>,
     recorder: Recorder,
@@ -105,11 +109,12 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         shared,
         place,
         mode: plan.mode,
-        single: plan.window == 1 && share.channels() == 1,
+        single: plan.window == 1 && share.channels() == 1 && plan.pace.is_none(),
         in_rounds: plan.rounds && plan.window * share.channels() > 1,
         held: None,
         slots,
         schedule,
+        gate: None,
         updates,
         recorder: Recorder::new(shared.may_exceed()),
         stages,
@@ -147,6 +152,7 @@ impl Drive<'_> {
         } else if let Some(schedule) = &mut self.schedule {
             *schedule = Schedule::new(share, self.shared.plan.rate.unwrap_or(1.0), now);
         } else {
+            self.gate = Gate::new(self.shared.plan, share, now);
             self.fill(now);
         }
         while self.phase != Phase::Over {
@@ -191,17 +197,6 @@ impl Drive<'_> {
         self.held = held;
         self.fill(now);
         Ok(())
-    }
-
-    /// Fills every channel's window, one operation of each channel after the other.
-    fn fill(&mut self, now: Instant) {
-        for _ in 0..self.shared.plan.window {
-            for channel in 0..self.channels {
-                if let Some(slot) = self.slots.take(channel) {
-                    self.begin(slot, now);
-                }
-            }
-        }
     }
 
     /// Subscribes every channel.
@@ -257,6 +252,9 @@ impl Drive<'_> {
         polled?;
         self.next_round();
         self.arrivals(now);
+        if self.is_open() {
+            self.release(now);
+        }
         self.check(now)
     }
 
@@ -273,8 +271,10 @@ impl Drive<'_> {
 
     /// Returns the time until which the link may wait for something to happen.
     fn until(&self) -> Instant {
-        let due = match &self.schedule {
-            Some(schedule) if self.is_open() && !self.slots.all_busy() => schedule.next_due(),
+        let due = match (&self.schedule, &self.gate) {
+            _ if !self.is_open() => Instant::MAX,
+            (Some(schedule), _) if !self.slots.all_busy() => schedule.next_due(),
+            (None, Some(gate)) => gate.next_due(),
             _ => Instant::MAX,
         };
         // While operations end, ticks are seen as they do; only a silent link has to be left for one.
@@ -404,53 +404,6 @@ impl Drive<'_> {
                 self.recorder.late(self.slots.size_of(tag));
             }
         }
-    }
-
-    #[inline]
-    fn replace(&mut self, ended: Ended, now: Instant) {
-        let is_open = self.is_open();
-        match &mut self.schedule {
-            _ if !is_open => self.slots.release(ended),
-            // A single operation's time begins when it is handed over, not before its predecessor was accounted for.
-            None if self.single => self.held = Some(ended.slot),
-            None if self.in_rounds => self.slots.release(ended),
-            None => self.begin(ended.slot, now),
-            Some(schedule) if schedule.waiting(ended.channel, now) => {
-                let due = schedule.start(ended.channel);
-                self.begin(ended.slot, due);
-            }
-            Some(_) => self.slots.release(ended),
-        }
-    }
-
-    /// Starts the next round once all of the last one has ended.
-    fn next_round(&mut self) {
-        if self.in_rounds && self.slots.in_flight() == 0 && self.is_open() {
-            self.fill(self.link.now());
-        }
-    }
-
-    #[inline]
-    fn begin(&mut self, slot: u32, at: Instant) {
-        let begun = self.slots.begin(slot, at);
-        if let Some(stages) = &mut self.stages {
-            stages.started(begun.tag, at);
-        }
-        self.link.start(Operation { tag: begun.tag, channel: begun.channel, size: begun.size, mode: self.mode });
-    }
-
-    /// Starts what has become due, as far as there is room.
-    fn arrivals(&mut self, now: Instant) {
-        let Some(mut schedule) = self.schedule.take_if(|_| self.phase != Phase::Over) else { return };
-        // With no room at all there is nothing to be found; what waits is started when something ends.
-        while !self.slots.all_busy() && schedule.next_due() <= now {
-            let Some(channel) = schedule.arrive() else { continue };
-            if let Some(slot) = self.slots.take(channel) {
-                let due = schedule.start(channel);
-                self.begin(slot, due);
-            }
-        }
-        self.schedule = Some(schedule);
     }
 
     /// Ends the warm-up. Operations that ended before are forgotten; those in flight go on.

@@ -19,6 +19,7 @@ fn plan() -> Plan {
         batch: 1,
         rounds: false,
         rate: None,
+        pace: None,
         until: Until::Elapsed(Duration::from_millis(100)),
         warmup: Duration::from_millis(20),
         repeats: Repeats::Fixed(3),

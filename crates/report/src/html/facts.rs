@@ -175,6 +175,7 @@ fn entry(m: &Measurement) -> Markup {
 
 fn plan(m: &Measurement) -> Vec<Fact> {
     let asked = m.rate_asked.map(|rate| fact("rate asked", units::operations_per_s(rate)));
+    let pace = m.pace_asked.map(|pace| fact("pace asked", units::bits_per_s(pace)));
     let facts = [
         fact("link", m.link.clone()),
         fact("test", format!("{}: {}", m.test, figure::test_meaning(m.test))),
@@ -187,7 +188,7 @@ fn plan(m: &Measurement) -> Vec<Fact> {
     let rounds = m.rounds.then(|| fact("rounds", "the next operations start when all have ended".to_owned()));
     let more =
         [fact("waits", m.wait.clone()), fact("seed", m.seed.to_string()), fact("repeats", m.repeats.to_string())];
-    facts.into_iter().chain(rounds).chain(asked).chain(more).collect()
+    facts.into_iter().chain(rounds).chain(asked).chain(pace).chain(more).collect()
 }
 
 fn found(m: &Measurement) -> Vec<Fact> {

@@ -16,6 +16,7 @@ fn plan(test: Test, window: u32) -> Plan {
         batch: 1,
         rounds: false,
         rate: None,
+        pace: None,
         until: Until::Count(1),
         warmup: Duration::ZERO,
         repeats: Repeats::Fixed(1),
@@ -291,6 +292,16 @@ fn a_schedule_and_a_far_ends_own_time_are_bounds() {
     let deciding = OnTheWire { service: Some(service), ..echo() };
     let limit = limit(&row(Test::Rate, 2, 950.0), &deciding, &Conditions::default(), None).expect("a bound");
     assert_eq!((limit.binds, limit.operations_per_s), (Binding::FarEnd, Some(1000.0)));
+}
+
+#[test]
+fn a_pace_bounds_the_payload_of_a_closed_loop() {
+    let mut found = row(Test::Channels, 100, 990.0);
+    found.pace_asked = Some(8.0 * 1000.0 * echo().payload_bytes);
+    let limit = limit(&found, &echo(), &Conditions::default(), None).expect("a bound");
+    assert_eq!((limit.binds, limit.operations_per_s), (Binding::Schedule, Some(1000.0)));
+    found.test = Test::Latency;
+    assert_eq!(super::limit(&found, &echo(), &Conditions::default(), None), None);
 }
 
 #[test]

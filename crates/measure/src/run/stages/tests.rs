@@ -16,6 +16,7 @@ fn plan(window: u32) -> Plan {
         batch: 1,
         rounds: false,
         rate: None,
+        pace: None,
         until: Until::Count(20_000),
         warmup: Duration::from_millis(1),
         repeats: Repeats::Fixed(2),

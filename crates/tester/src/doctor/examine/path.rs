@@ -91,6 +91,7 @@ fn median(uri: &Uri, mode: Mode, bytes: u32) -> Result<Duration, String> {
         cpus: Vec::new(),
         congestion: None,
         socket_buffer: None,
+        pace: None,
         batch: 1,
         far_process: None,
         reconnect: false,

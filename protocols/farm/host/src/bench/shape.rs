@@ -149,6 +149,7 @@ impl Shape {
             batch: 1,
             rounds: false,
             rate: None,
+            pace: None,
             until,
             warmup: self.warm_up(),
             repeats: Repeats::Fixed(1),
