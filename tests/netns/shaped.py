@@ -98,3 +98,17 @@ def shape(name, kbit_per_s, device="wire", how="add"):
     command = ["tc", "-n", name, "qdisc", how, "dev", device, "root", "tbf", *rate]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"
+
+
+def queue(name, kbit_per_s, limit, device="wire"):
+    """Shapes what leaves by a device, with a queue of so many bytes and bursts of two frames."""
+    rate = ["rate", f"{kbit_per_s}kbit", "burst", "3k", "limit", limit]
+    command = ["tc", "-n", name, "qdisc", "replace", "dev", device, "root", "tbf", *rate]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()}"
+
+
+def delivered(name, device="wire"):
+    """The frames that a device has received."""
+    (link,) = json.loads(ip("-n", name, "-json", "-statistics", "link", "show", device))
+    return link["stats64"]["rx"]["packets"]

@@ -102,6 +102,11 @@ pub trait Link {
         Instant::ZERO
     }
 
+    /// Returns whether nothing below this link holds operations back, as with datagrams, so that its window is to be opened by answers.
+    fn opens_window(&self) -> bool {
+        false
+    }
+
     /// Withdraws the operations that nothing has been sent of, if this link holds such back; each ends as [`Outcome::Withdrawn`].
     fn withdraw(&mut self) {}
 

@@ -182,6 +182,7 @@ impl Plan {
             rounds: self.rounds,
             rate_asked: self.scheduled_rate(),
             pace_asked: self.pace,
+            in_flight_median: None,
             wait: self.wait.to_string(),
             seed: self.seed,
             repeats: 0,

@@ -151,6 +151,9 @@ pub struct Measurement {
     /// The most payload bits per second requested for a closed loop, on all channels; absent without a pace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pace_asked: Option<f64>,
+    /// The median of the operations in flight on all channels, if answers open the window (datagrams); else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_flight_median: Option<u64>,
     /// How this side waited: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: String,
     /// The seed of everything drawn at random.

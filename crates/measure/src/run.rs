@@ -4,7 +4,9 @@ mod accounts;
 mod drive;
 #[cfg(test)]
 mod fake_link;
+mod flights;
 mod gate;
+mod opening;
 mod recorder;
 mod schedule;
 mod shared;
@@ -142,6 +144,8 @@ pub struct Run {
     pub shortfall_s: Option<f64>,
     /// The report of this side's TCP on the counted time.
     pub tcp: Option<TcpTimes>,
+    /// The median of the operations in flight, if answers open the window.
+    pub in_flight_median: Option<u64>,
     /// Operations started in the counted time that did not arrive as sent.
     pub loss: Loss,
     /// Where the time went, where the plan asks for it and the links stamp it.
@@ -279,6 +283,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     let cpu = accounts::cpu(first, all.elapsed_s, all.operations);
     let (host_s, shortfall_s) = (first.host_s(), first.shortfall_s());
     let observed = observed(&found);
+    let in_flight_median = found.iter().filter_map(|link| link.in_flight_median).reduce(u64::saturating_add);
     let stalls = stalls(found, latency.as_ref().map_or(0, |latency| latency.p50));
     Run {
         operations: all.operations,
@@ -291,6 +296,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
         host_s,
         shortfall_s,
         tcp,
+        in_flight_median,
         stages,
         clock_difference,
         loss,
@@ -403,6 +409,7 @@ impl Run {
             cpu: self.cpu,
             shortfall_s: self.shortfall_s,
             tcp: self.tcp,
+            in_flight_median: self.in_flight_median,
             loss: self.loss,
             stages: self.stages,
             clock_difference: self.clock_difference,

@@ -46,8 +46,16 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
     };
     saw.extend(like);
     saw.extend(observations.texts());
+    saw.extend(in_flight(found));
     limit.saw = Some(saw.join("; "));
     limit
+}
+
+/// Returns how much of the window was open, where answers open it and did not open all.
+fn in_flight(found: &Measurement) -> Option<String> {
+    let (median, most) = found.in_flight_median.zip(found.in_flight())?;
+    let pace = crate::units::text::operations_per_s(found.rate.operations_per_s.median);
+    (median < most).then(|| format!("answers opened the window to {median} of {most} in flight (median), at {pace}"))
 }
 
 /// Returns a sentence about the line of Ethernet that the rate of a row looks like.

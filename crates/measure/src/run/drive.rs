@@ -39,7 +39,7 @@ pub(super) struct Drive<'a> {
     held: Option<u32>,
     slots: Slots,
     schedule: Option<Schedule>,
-    /// The gate that starts operations at the plan's pace.
+    /// The gate that starts operations at the plan's pace, and as answers open the window.
     gate: Option<Gate>,
     /// The updates that the far end sends, where the plan measures those instead of operations.
     updates: Option<Updates>,
@@ -87,6 +87,8 @@ pub(super) struct Found {
     pub accounts: Accounts,
     /// Operations done in the repeat that an error cut short.
     pub unfinished: Tally,
+    /// The median of the operations in flight, if answers open the window.
+    pub in_flight_median: Option<u64>,
     pub error: Option<LinkError>,
 }
 
@@ -152,7 +154,7 @@ impl Drive<'_> {
         } else if let Some(schedule) = &mut self.schedule {
             *schedule = Schedule::new(share, self.shared.plan.rate.unwrap_or(1.0), now);
         } else {
-            self.gate = Gate::new(self.shared.plan, share, now);
+            self.gate = Gate::new(self.shared.plan, share, self.link.opens_window(), now);
             self.fill(now);
         }
         while self.phase != Phase::Over {
@@ -274,7 +276,7 @@ impl Drive<'_> {
         let due = match (&self.schedule, &self.gate) {
             _ if !self.is_open() => Instant::MAX,
             (Some(schedule), _) if !self.slots.all_busy() => schedule.next_due(),
-            (None, Some(gate)) => gate.next_due(),
+            (None, Some(gate)) => gate.next_due(self.slots.in_flight()),
             _ => Instant::MAX,
         };
         // While operations end, ticks are seen as they do; only a silent link has to be left for one.
@@ -290,6 +292,7 @@ impl Drive<'_> {
     fn chores(&mut self, now: Instant) -> Instant {
         let tick = now >= self.tick;
         if tick {
+            self.sample();
             self.tick = now + TICK;
             self.tell(now);
             // In a silence the counters from before it stand.
@@ -334,6 +337,12 @@ impl Drive<'_> {
             Outcome::Done | Outcome::Lost | Outcome::Refused => {}
         }
         let Some(ended) = self.slots.end(tag)? else { return Ok(()) };
+        if let Some(gate) = &mut self.gate {
+            match completion.outcome {
+                Outcome::Done => gate.answered(ended, now),
+                _ => gate.lost(ended, now, &self.slots),
+            }
+        }
         match completion.outcome {
             Outcome::Done if self.is_counting() => {
                 let took_ns = now.nanos_since(ended.started);
@@ -400,6 +409,9 @@ impl Drive<'_> {
     fn recovered(&mut self, tag: u64) {
         if self.slots.of_this_run(tag) {
             self.accounts.recovered += u64::from(counted(tag));
+            if let Some(gate) = &mut self.gate {
+                gate.recovered();
+            }
             if self.is_counting() {
                 self.recorder.late(self.slots.size_of(tag));
             }
@@ -434,6 +446,9 @@ impl Drive<'_> {
         if let Some(stages) = &mut self.stages {
             stages.restart();
         }
+        if let Some(gate) = &mut self.gate {
+            gate.restart();
+        }
         self.phase = Phase::Counted;
         self.began = now;
         self.due = now;
@@ -442,6 +457,7 @@ impl Drive<'_> {
 
     fn close_repeat(&mut self, now: Instant) {
         let tally = self.recorder.close(now);
+        self.sample();
         self.closed += 1;
         self.shared.close(self.place, tally);
         self.plan_repeat(now);
@@ -536,6 +552,7 @@ impl Drive<'_> {
             stages: self.stages.map_or_else(Vec::new, Stages::finish),
             accounts: self.accounts,
             unfinished,
+            in_flight_median: self.gate.as_ref().and_then(Gate::in_flight_median),
             error,
         }
     }

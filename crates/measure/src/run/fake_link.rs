@@ -37,6 +37,8 @@ pub struct FakeLink {
     pub dead_from: u64,
     /// Whether parts of an operation arrive all the time.
     pub progresses: bool,
+    /// Whether answers are to open the window.
+    pub opens_window: bool,
     /// Operations per channel and per size, for tests that look at them.
     pub channels: BTreeMap<u32, u64>,
     pub sizes: Vec<u32>,
@@ -65,6 +67,7 @@ impl FakeLink {
             missing: Loss::default(),
             dead_from: u64::MAX,
             progresses: false,
+            opens_window: false,
             channels: BTreeMap::new(),
             sizes: Vec::new(),
             stamps_stages: false,
@@ -206,6 +209,10 @@ impl Link for FakeLink {
 
     fn now(&self) -> Instant {
         Instant::from_nanos(self.now)
+    }
+
+    fn opens_window(&self) -> bool {
+        self.opens_window
     }
 
     fn progress(&self) -> Instant {

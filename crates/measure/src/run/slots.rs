@@ -167,6 +167,11 @@ impl Slots {
         drawn(self.size, self.seed, tag)
     }
 
+    /// Iterates over the operations in flight: the slot of each, and the time at which it was started.
+    pub fn busy(&self) -> impl Iterator<Item = (u32, Instant)> + '_ {
+        (0..).zip(&self.slots).filter(|(_, slot)| slot.busy).map(|(number, slot)| (number, slot.started))
+    }
+
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }

@@ -159,6 +159,10 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
         self.driver.now()
     }
 
+    fn opens_window(&self) -> bool {
+        self.driver.machine().transport() == Transport::Datagram
+    }
+
     fn progress(&self) -> Instant {
         self.driver.machine().progress()
     }

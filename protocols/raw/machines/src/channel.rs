@@ -47,6 +47,8 @@ pub(crate) struct Channel {
     pub(crate) in_ready: bool,
     pub(crate) blocked: bool,
     since: Instant,
+    /// When the first greeting with this proof was sent.
+    greeted: Option<Instant>,
     inbound: Inbound,
     queued: VecDeque<Queued>,
     echoes: Lane,
@@ -91,6 +93,7 @@ impl Channel {
             in_ready: false,
             blocked: false,
             since: Instant::ZERO,
+            greeted: None,
             inbound: Inbound::new(COUNTERS_MAX),
             queued: VecDeque::new(),
             echoes: Lane::default(),
@@ -121,7 +124,7 @@ impl Channel {
     pub(crate) fn opened(&mut self, now: Instant, queues: &mut Queues) {
         self.state = State::Greeting;
         self.since = now;
-        self.greet = true;
+        (self.greet, self.greeted) = (true, None);
         // The connection before may have been closed while it was held back; nothing is told of it any more.
         self.blocked = false;
         self.wake(queues);
@@ -254,11 +257,17 @@ impl Channel {
                     }
                     if header.flags & FLAG_PROVE != 0 {
                         // Not for each copy of it; the greeting is repeated anyway.
-                        self.greet |= self.proof != before;
+                        if self.proof != before {
+                            (self.greet, self.greeted) = (true, None);
+                        }
                         self.wake(queues);
                         return Ok(());
                     }
                     self.state = State::Ready;
+                    let answer = now - self.greeted.unwrap_or(now);
+                    for lane in [&mut self.echoes, &mut self.sends, &mut self.receives] {
+                        lane.expect(answer);
+                    }
                     if !self.single {
                         queues.events.push_back(Event::Ready { channel: self.number, size_max });
                     }
@@ -440,6 +449,7 @@ impl Channel {
             }
             if self.greet {
                 self.greet = false;
+                self.greeted.get_or_insert(now);
                 self.hello(out);
             } else if if self.single { self.in_flight() } else { self.state == State::Greeting } {
                 // A single-use connection carries one operation, sent along with its greeting.
@@ -497,8 +507,8 @@ impl Channel {
                 self.unacknowledged += 1;
                 // A quarter of what is in flight, which may be far less than the window. The last one of a burst asks too: nobody
                 // knows when the next one will come.
-                let every = self.acknowledge_every.min(self.sends.len() as u32 / 4);
-                if self.single || self.unacknowledged >= every || self.queued.is_empty() {
+                let every = u64::from(self.acknowledge_every).min(self.sends.ahead() / 4);
+                if self.single || u64::from(self.unacknowledged) >= every || self.queued.is_empty() {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }

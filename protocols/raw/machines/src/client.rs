@@ -200,6 +200,12 @@ impl Client {
         }
     }
 
+    /// Returns whether its channels are streams or datagrams.
+    #[must_use]
+    pub fn transport(&self) -> Transport {
+        self.config.transport
+    }
+
     /// Returns the irregular answers and updates so far.
     #[must_use]
     pub fn noticed(&self) -> Noticed {

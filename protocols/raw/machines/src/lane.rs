@@ -45,6 +45,11 @@ pub(crate) enum Answer {
 }
 
 impl Lane {
+    /// Takes an answer time as the usual one, before the first operation.
+    pub(crate) fn expect(&mut self, answer: Duration) {
+        self.answer_ns = answer.as_nanos() as u64;
+    }
+
     /// Numbers an operation and keeps it until it is answered or given up.
     #[inline]
     pub(crate) fn push(&mut self, tag: u64, now: Instant) -> u64 {
@@ -57,10 +62,10 @@ impl Lane {
         self.slots.is_empty()
     }
 
-    /// Returns the number of operations in flight, with those between them that have ended.
+    /// Returns the number of operations that were sent after the last of those that have been answered.
     #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.slots.len()
+    pub(crate) fn ahead(&self) -> u64 {
+        self.next() - self.answered_below.max(self.base)
     }
 
     /// Returns when the oldest operation in flight is given up, if nothing is answered until then.

@@ -24,11 +24,22 @@ impl Drive<'_> {
     /// Starts the operations that the gate lets through now.
     #[inline]
     pub(super) fn release(&mut self, now: Instant) {
-        while let Some(slot) = self.gate.as_mut().and_then(|gate| gate.next(now)) {
+        let Some(gate) = &mut self.gate else { return };
+        gate.tick(now, &self.slots);
+        while let Some(gate) = &mut self.gate
+            && let Some(slot) = gate.next(self.slots.in_flight(), now)
+        {
             let size = self.begin(slot, now);
             if let Some(gate) = &mut self.gate {
-                gate.started(size, now);
+                gate.started(slot, size, now);
             }
+        }
+    }
+
+    /// Samples how many operations are in flight where answers open the window.
+    pub(super) fn sample(&mut self) {
+        if let Some(gate) = &mut self.gate {
+            gate.sample(self.slots.in_flight());
         }
     }
 
