@@ -72,7 +72,7 @@ mod tests {
     fn names_what_is_wrong() {
         let unknown = uri("ftp://x").unwrap_err().to_string();
         assert!(unknown.contains("`ftp`") && unknown.contains("tcp, udp, unix"), "{unknown}");
-        assert!(uri("localhost:4242").unwrap_err().to_string().contains("tcp://host:4242"));
+        assert!(uri("localhost:4242").unwrap_err().to_string().contains("write tcp://localhost:4242"));
         assert!(uri("sim+udp://?delay").unwrap_err().to_string().contains("delay=…"));
     }
 }

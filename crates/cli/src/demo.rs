@@ -6,14 +6,17 @@ use clap::Args;
 use hodo_catalog::CATALOG;
 use hodo_io::host;
 use hodo_tester::environment::clock_text;
-use hodo_tester::{Benchmark, OutputPaths, Outputs, demonstration};
+use hodo_tester::{Benchmark, OutputPaths, Outputs, brief, demonstration, summary};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// Runs the demonstration.
 pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
     let benchmarks = demonstration(CATALOG, &plan::this_program()?)?;
-    let plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
+    let mut plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
+    if !options.full {
+        plans.iter_mut().for_each(|plans| *plans = brief(plans));
+    }
     let steps = plans.iter().map(Vec::len).sum();
     let folder = options.out.clone().unwrap_or_else(new_folder);
     let outputs =
@@ -34,9 +37,17 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
             break;
         }
     }
-    let table = hodo_report::table(&document.measurements, terminal::style(false));
-    terminal::print(&format!("\n{table}\n{}", where_it_is(&folder)))?;
+    let style = terminal::style(false);
+    let table = if options.full {
+        hodo_report::table(&document.measurements, style)
+    } else {
+        hodo_report::overview(&document.measurements, style)
+    };
+    let said = summary(&document.measurements);
+    let sentences = said.as_ref().map_or_else(String::new, |(_, sentences)| sentences.join("\n") + "\n");
+    document.diagnosis = said.map(|(diagnosis, _)| diagnosis);
     let outcome = recorder.finish(&document)?;
+    terminal::print(&format!("\n{table}\n{sentences}{}", where_it_is(&folder)))?;
     failure.map_or(Ok(outcome), |error| Err(error.into()))
 }
 
@@ -50,7 +61,8 @@ fn new_folder() -> PathBuf {
 }
 
 fn where_it_is(folder: &Path) -> String {
-    format!("Results: {}\n  report.html  the page; result.json, result.tsv, plots/  the figures\n", folder.display())
+    let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    format!("The page, and the figures beside it: file://{}/report.html\n", whole.display())
 }
 
 /// Options of the demonstration.
@@ -62,6 +74,9 @@ pub struct DemoOptions {
     /// Replace results that are in that folder already.
     #[arg(long, requires = "out")]
     pub force: bool,
+    /// Measure the whole suite of every protocol: all sizes and directions.
+    #[arg(long)]
+    pub full: bool,
     /// How to show progress on the terminal.
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub progress: Follow,

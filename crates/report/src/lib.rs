@@ -25,7 +25,7 @@ pub use html::{Table, html, html_with};
 pub use json::JsonError;
 pub use markdown::markdown;
 pub use sparkline::sparkline;
-pub use table::{Style, explain, line, table};
+pub use table::{Style, explain, line, overview, table};
 pub use tsv::{COLUMNS, tsv};
 
 use hodo_measure::units::text as units;

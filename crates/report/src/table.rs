@@ -2,7 +2,7 @@
 
 use crate::columns::{columns, curve, interval_text, losses, tone_of};
 use crate::figure::{self, Figure};
-use crate::layout::{Column, Tone, clean, fit_all, render_with, wrap};
+use crate::layout::{Align, Column, Tone, clean, fit, fit_all, render_with, wrap};
 use crate::stages;
 use crate::units::{self, UNKNOWN};
 use hodo_measure::{Loss, Measurement};
@@ -25,6 +25,26 @@ pub fn table(measurements: &[Measurement], style: Style) -> String {
     let blocks: Vec<String> =
         groups.iter().zip(columns).map(|(group, columns)| block(group, &columns, style)).collect();
     blocks.join("\n")
+}
+
+/// Draws one table of all measurements, each with its protocol and test in front.
+#[must_use]
+pub fn overview(measurements: &[Measurement], style: Style) -> String {
+    let rows: Vec<&Measurement> = measurements.iter().collect();
+    let front = |head, text: &dyn Fn(&Measurement) -> String| Column {
+        head,
+        align: Align::Left,
+        keep: 100,
+        cells: rows.iter().map(|m| text(m).into()).collect(),
+    };
+    let is_simulated = |m: &Measurement| m.link.starts_with("sim+");
+    let protocol = |m: &Measurement| {
+        let name = clean(&figure::protocol_text(m));
+        if is_simulated(m) { format!("sim+{name}") } else { name }
+    };
+    let mut all = vec![front(["", "protocol"], &protocol), front(["", "test"], &|m| m.test.to_string())];
+    all.extend(columns(&rows));
+    render_with(&fit(all, style.width), &[], style.color)
 }
 
 /// Returns a measurement in one line, for progress while others still run.

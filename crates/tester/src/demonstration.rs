@@ -1,13 +1,27 @@
 //! The demonstration: every protocol of a catalog, for a short time.
 
 use crate::{Benchmark, Catalog, Choice, Error, Host, Protocol, Scenario, Timing};
-use hodo_measure::Until;
+use hodo_measure::{Plan, Test, Until};
 use std::time::Duration;
 
-/// The time of one repeat: so short that the demonstration takes less than two minutes, with enough repeats for a
+/// The time of one repeat: so short that the demonstration takes less than a minute, with enough repeats for a
 /// confidence interval.
 const REPEAT: Duration = Duration::from_millis(120);
 const WARMUP: Duration = Duration::from_millis(100);
+
+/// Returns one plan for each test of a suite, in its first direction: the smallest size of lone operations, the largest of all others.
+#[must_use]
+pub fn brief(plans: &[Plan]) -> Vec<Plan> {
+    let mut chosen: Vec<Plan> = Vec::new();
+    for plan in plans {
+        match chosen.iter_mut().find(|other| other.test == plan.test) {
+            None => chosen.push(plan.clone()),
+            Some(other) if plan.mode == other.mode && plan.test != Test::Latency => *other = plan.clone(),
+            Some(_) => {}
+        }
+    }
+    chosen
+}
 
 /// Returns the benchmarks of the demonstration: the suite of each protocol, then what the protocols add to it. Far ends
 /// are started in `far_end`.

@@ -33,7 +33,7 @@ mod why;
 
 pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document};
 pub use congestion::check_congestion;
-pub use demonstration::demonstration;
+pub use demonstration::{brief, demonstration};
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON, USAGE_REQUEST, usage_line};
 pub use limit::{limit, plain_loop};
