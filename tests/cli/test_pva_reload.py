@@ -48,7 +48,7 @@ class Watched:
         self.subscription = context.monitor(name, self.seen.put, notify_disconnect=True)
 
     def next(self):
-        return self.seen.get(timeout=10)
+        return self.seen.get(timeout=30)
 
     def all(self):
         """Everything so far."""

@@ -7,6 +7,7 @@ use crate::round_trip::alone;
 use crate::running::Running;
 use crate::{Benchmark, Line, Observer, Opened, Settings};
 use hodo_io::Programs;
+use hodo_io::host::bound_at;
 use hodo_measure::limits::{self, OnTheWire, RoundTrip};
 use hodo_measure::{LinkError, Measurement, PlainLoop, Plan, Repeats, Run, SimulationCost, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,13 +121,10 @@ impl<'a> Row<'a> {
         let far_process = match (&self.settings.far_process, far_end) {
             (Some(process), _) => FarProcess::Here(process.id()),
             (None, Some(_)) => FarProcess::None,
-            (None, None) => {
-                if self.is_here {
-                    FarProcess::Unknown
-                } else {
-                    FarProcess::None
-                }
+            (None, None) if self.is_here => {
+                opened.remote.and_then(bound_at).map_or(FarProcess::Unknown, FarProcess::Here)
             }
+            (None, None) => FarProcess::None,
         };
         let observation = Observation::new(interface, far_process);
         let around = Around {

@@ -35,6 +35,8 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
     let like = looks_like(found, wire, lines);
     limit.binds = match observed {
         _ if is_bound && reached >= REACHED => least,
+        // A full line fills its queue, and that drops; a full buffer and a full window are what fills it.
+        Some((Binding::Loss | Binding::Buffer | Binding::Window, _)) if like.is_some() => Binding::Line,
         Some((binds, why)) => {
             saw.push(why);
             binds

@@ -264,9 +264,11 @@ pub(super) fn merged(links: impl Iterator<Item = (Instant, Stalls)>) -> Vec<Stal
 
 /// Returns the part that stood still.
 fn whose(how: Ended, seen: &Observed, (lost, given_up): (bool, bool), lasted_s: f64) -> Option<Whose> {
-    let reasons = [seen.waited_for_processor_s, seen.far_waited_for_processor_s, seen.steal_s, seen.throttled_s];
-    let without_processor_s: f64 = reasons.into_iter().flatten().sum();
     let far_throttled_s = seen.far_throttled_s.unwrap_or(0.0);
+    // A process that is kept from running by its quota waits for a processor, too.
+    let far_waited_s = (seen.far_waited_for_processor_s.unwrap_or(0.0) - far_throttled_s).max(0.0);
+    let reasons = [seen.waited_for_processor_s, Some(far_waited_s), seen.steal_s, seen.throttled_s];
+    let without_processor_s: f64 = reasons.into_iter().flatten().sum();
     let sent_again = seen.retransmitted.unwrap_or(0) + seen.timeouts.unwrap_or(0) > 0;
     if !how.attended || without_processor_s > MOST * lasted_s {
         Some(Whose::Host)

@@ -21,6 +21,10 @@ const OPERATIONS_LOST: f64 = 0.01;
 const PACKETS_MIN: u64 = 100;
 /// A stream that receives has lost packets where this share of them came out of order.
 const OUT_OF_ORDER: f64 = 0.003;
+/// Packets stand in a queue where the round-trip is this many times the least one, and that is of a network. A full line loses what its queue
+/// has no space for, and would be no faster without these losses.
+const QUEUED: u64 = 2;
+const NETWORK_NS: u64 = 200_000;
 /// The least timeout of TCP: it sends nothing meanwhile.
 const TIMEOUT_S: f64 = 0.2;
 /// A send buffer binds where this share of it is on its way: the rest is the kernel's own.
@@ -50,8 +54,8 @@ impl<'a> Observations<'a> {
     /// Returns what explains that no bound was reached, and why; `None` if nothing does.
     pub(super) fn word(&self) -> Option<(Binding, String)> {
         let is_lone = self.found.test == Test::Latency;
-        self.still()
-            .or_else(|| self.quota())
+        self.quota()
+            .or_else(|| self.still())
             .or_else(|| self.others())
             // One side is idle while the other has a lone operation.
             .or_else(|| {
@@ -154,7 +158,7 @@ impl<'a> Observations<'a> {
         if let Some(tcp) = self.tcp {
             let timeouts = self.share_of_connections(tcp.timeouts as f64 * TIMEOUT_S);
             let again = share(tcp.retransmitted, tcp.segments);
-            if tcp.segments >= PACKETS_MIN && (again >= LOSSES || timeouts >= STILL) {
+            if tcp.segments >= PACKETS_MIN && (again >= LOSSES || timeouts >= STILL) && !has_queue(tcp) {
                 return Some((
                     Binding::Loss,
                     format!("{} of the segments were sent again, {} timeouts", percent(again), tcp.timeouts),
@@ -252,4 +256,10 @@ impl<'a> Observations<'a> {
             time(tcp.rtt_ns),
         ))
     }
+}
+
+/// Returns whether packets of these connections stood in a queue on their way.
+fn has_queue(tcp: &TcpTimes) -> bool {
+    let times = tcp.rtt_ns.zip(tcp.min_rtt_ns);
+    times.is_some_and(|(now, least)| least >= NETWORK_NS && now >= QUEUED * least)
 }

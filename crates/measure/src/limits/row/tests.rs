@@ -147,6 +147,9 @@ fn losses_and_small_buffers_bind() {
     let (binding, saw) = of_segments(100);
     assert_eq!(binding, Binding::Loss, "{saw}");
     assert!(saw.contains("1.0 % of the segments were sent again, 0 timeouts"), "{saw}");
+    // A full line loses what its queue has no space for.
+    let queued = TcpTimes { min_rtt_ns: Some(4_000_000), rtt_ns: Some(18_000_000), ..TcpTimes::default() };
+    assert_ne!(of_tcp(TcpTimes { segments: 10_000, retransmitted: 40, ..queued }).0, Binding::Loss);
     // 400 Mbit/s over 1 ms are 50,000 bytes, of a buffer that the kernel made twice of 64 KiB.
     let send_buffer_bytes = 128 << 10;
     let small = TcpTimes { send_buffer_bytes, min_rtt_ns: Some(1_000_000), ..TcpTimes::default() };

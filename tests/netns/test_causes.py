@@ -1,0 +1,202 @@
+"""Links whose bottleneck is known because it was built: the word for what binds names it, or the row says `unknown`."""
+
+import collections
+import contextlib
+import json
+import signal
+import threading
+
+import bed
+import command
+import pytest
+
+RUNS = 3
+SHORT = ["--duration", "200ms", "--repeat", "1", "--warmup", "80ms", "--quiet"]
+# How often the planted cause was named in three runs, by case.
+NAMED = collections.Counter()
+
+FULL_GIGABIT = f"rate {bed.GIGABIT} burst 64k latency 20ms"
+FULL_TENTH = f"rate {bed.TENTH} burst 20k latency 50ms"
+STREAM = "--test rate --sizes 128K --congestion cubic"
+SEND = f"{STREAM} --mode send"
+# So little in flight that a slow way is empty again soon after the counted time.
+SLOW = "--test rate --sizes 32K --window 16 --mode send --congestion cubic"
+
+
+class Here:
+    """Both ends on this host."""
+
+    far_address = "127.0.0.1"
+
+    @staticmethod
+    def at_near():
+        return []
+
+    at_far = at_near
+
+
+@contextlib.contextmanager
+def here():
+    yield Here
+
+
+@contextlib.contextmanager
+def crowded():
+    """Two endless loops on the one processor that both ends have, too."""
+    with bed.neighbours(2, processors="0"):
+        made = Here()
+        made.at_near = made.at_far = lambda: ["taskset", "-c", "0"]
+        yield made
+
+
+@contextlib.contextmanager
+def rationed(end, share):
+    """One end has this share of a processor."""
+    with bed.quota(share) as into:
+        made = Here()
+        setattr(made, end, lambda: into)
+        yield made
+
+
+class Stopping:
+    """The far end stands still for 40 ms of each 50."""
+
+    def __init__(self, pid):
+        self.pid, self.done = pid, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.done.wait(0.01):
+            self.pid.send_signal(signal.SIGSTOP)
+            self.done.wait(0.04)
+            self.pid.send_signal(signal.SIGCONT)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+
+PLACES = {
+    "here": here,
+    "gigabit": lambda: bed.ethernet(near=FULL_GIGABIT, far=FULL_GIGABIT),
+    "gigabit of 576": lambda: bed.ethernet(near=FULL_GIGABIT, far=FULL_GIGABIT, mtu=576),
+    "tenth": lambda: bed.ethernet(near=FULL_TENTH, far=FULL_TENTH),
+    "lossy": lambda: bed.tunnel(delay=5000, loss=0.01),
+    "far": lambda: bed.tunnel(delay=5000),
+    "near": lambda: bed.tunnel(delay=1000),
+    "very far": lambda: bed.tunnel(delay=10_000),
+    "policed": lambda: bed.tunnel(police=300e6, bucket=30_000),
+    "shallow": lambda: bed.tunnel(delay=1000, rate=300e6, queue=6000),
+    "slow": lambda: bed.tunnel(delay=2000, rate=40e6, queue=100_000),
+    "crowded": crowded,
+    "rationed far end": lambda: rationed("at_far", 0.15),
+    "rationed near end": lambda: rationed("at_near", 0.15),
+    "starved far end": lambda: rationed("at_far", 0.1),
+}
+
+# Place, link, plan, words that are right, and what else the row has to say. `unknown` is never wrong, but does not name anything.
+CASES = [
+    ("gigabit", "tcp", f"{SEND} --line-rate 1G", "line", ""),
+    ("gigabit", "tcp", f"{STREAM} --mode receive --line-rate 1G", "line", ""),
+    ("gigabit", "tcp", SEND, "line", "looks like 1 Gbit/s Ethernet; say --line-rate 1G"),
+    ("gigabit", "tcp", f"{SEND} --line-rate 2.5G", "unknown", ""),
+    ("gigabit", "tcp", f"{SEND} --line-rate 100M", "line", "RED FLAG"),
+    ("gigabit", "ipbusudp-2.0", "--test rate --mode receive --sizes 1M --line-rate 1G", "line", ""),
+    ("gigabit", "tcp", "--test channels --channels 20 --mode send --sizes 32K --line-rate 1G --congestion cubic", "line", ""),
+    ("gigabit of 576", "tcp", f"{SEND} --line-rate 1G --mtu 1500", "line unknown", ""),
+    ("tenth", "udp", "--test rate --mode send --sizes 1472 --line-rate 100M", "line", ""),
+    ("tenth", "udp", "--test rate --mode send --sizes 1472", "line", "looks like 100 Mbit/s Ethernet"),
+    ("tenth", "tcp", "--test open --rate 20K --mode send --sizes 1448 --line-rate 100M --congestion cubic", "line", "missed"),
+    ("tenth", "tcp", "--test open --rate 2K --mode send --sizes 1448 --line-rate 100M", "schedule", ""),
+    ("slow", "tcp", f"{SLOW} --line-rate 40M", "line", ""),
+    ("slow", "tcp", SLOW, "unknown", ""),
+    ("lossy", "tcp", f"{SLOW} --line-rate 1G", "loss", ""),
+    ("lossy", "tcp", SLOW, "loss", ""),
+    ("lossy", "ipbusudp-2.0", "--test rate --mode receive --sizes 64K", "loss", ""),
+    ("far", "tcp", "--test rate --mode both --sizes 1K --window 4", "window", ""),
+    ("far", "udp", "--test rate --mode both --sizes 1K --window 4", "window", ""),
+    ("far", "ipbusudp-2.0", "--test rate --mode receive --sizes 4 --window 16", "window", ""),
+    ("far", "ipbusudp-2.0", "--test rate --mode receive --sizes 64K", "window", ""),
+    ("near", "tcp", "--test latency --sizes 64", "roundtrip", "distance"),
+    ("near", "udp", "--test latency --sizes 64", "roundtrip", "distance"),
+    ("near", "pva", "--test latency --sizes 8", "roundtrip", "distance"),
+    ("near", "ipbusudp-2.0", "--test latency --mode receive --sizes 4", "roundtrip", "distance"),
+    ("near", "pva", "--test rate --sizes 8 --window 8", "window", ""),
+    ("very far", "tcp", f"{SLOW} --socket-buffer 64K", "buffer", "this side"),
+    ("very far", "tcp --socket-buffer 32K", SLOW, "far_end", "its buffer"),
+    ("policed", "tcp", f"{SLOW} --line-rate 1G", "loss", ""),
+    ("policed", "tcp", SLOW, "loss", ""),
+    ("shallow", "tcp", f"{SLOW} --line-rate 300M", "loss", ""),
+    ("here", "unix", "--test latency --sizes 64", "roundtrip", ""),
+    ("here", "tcp", "--test latency --sizes 64", "roundtrip", ""),
+    ("here", "pva", "--test latency --sizes 8", "roundtrip", ""),
+    ("here", "tcp", "--test rate --mode both --sizes 64 --window 2", "window roundtrip", ""),
+    ("here", "tcp", "--test rate --sizes 16K --window 4 --mode send --socket-buffer 4K", "buffer", ""),
+    ("here", "tcp", "--test rate --mode send --sizes 64 --wait block", "cpu", ""),
+    ("here", "tcp", SEND, "cpu", ""),
+    ("here", "tcp", "--test open --rate 2K --mode both --sizes 64", "schedule", ""),
+    ("here", "farm?time=5ms", "--test rate --channels 4", "far_end", ""),
+    ("here", "stopped tcp", "--test rate --mode both --sizes 1K", "far_end", "stalled"),
+    ("crowded", "tcp", f"{SEND}", "others", ""),
+    ("rationed far end", "tcp", SEND, "quota", ""),
+    ("rationed near end", "tcp", SEND, "quota", ""),
+    ("starved far end", "pva", "--test channels --channels 1000 --sizes 8", "quota", ""),
+    ("here", "sim+udp://?cost=50us", "--test rate --mode send --sizes 64", "cpu", ""),
+    ("here", "sim+ipbusudp-2.0://?cost=20us", "--test rate --mode receive --sizes 4 --window 16", "cpu", ""),
+    ("here", "sim+tcp://?delay=10ms&loss=0.005", "--test rate --mode send --sizes 32K --duration 2s", "loss", ""),
+    ("here", "sim+tcp://?delay=50us&rate=1G&mtu=1500&overhead=38", "--test rate --mode send --sizes 32K", "line", ""),
+    ("here", "sim+tcp://?delay=5ms", "--test rate --mode both --sizes 1K --window 4", "window", ""),
+    ("here", "sim+pva://?delay=1ms", "--test rate --sizes 8 --window 8", "window", ""),
+    ("here", "sim+ipbusudp-2.0://?delay=1ms", "--test latency --mode receive --sizes 4", "roundtrip", ""),
+    ("here", "spw+sim://", "--test rate --mode send --sizes 1K", "line", ""),
+]
+
+
+@pytest.fixture(scope="module")
+def place(request):
+    with PLACES[request.param]() as made:
+        yield made
+
+
+@contextlib.contextmanager
+def far_end(place, link):
+    """The link to measure, with a far end at its place unless it is simulated."""
+    first, *options = link.split()
+    stopped = first == "stopped"
+    if stopped:
+        first, *options = options
+    if "://" in first or "?" in first:
+        yield first
+        return
+    address = "" if first == "unix" else f"{place.far_address}:0"
+    with command.serving(f"{first}://{address}", *options, prefix=place.at_far()) as server, contextlib.ExitStack() as stack:
+        if stopped:
+            stack.enter_context(Stopping(server))
+        yield server.uri
+
+
+@pytest.mark.measured
+@pytest.mark.parametrize(("place", "link", "plan", "right", "says"), CASES, indirect=["place"], ids=lambda value: value if isinstance(value, str) else "")
+def test_the_word_is_right_or_absent(place, link, plan, right, says):
+    named = 0
+    with far_end(place, link) as uri:
+        for _ in range(RUNS):
+            words = plan.split()
+            short = SHORT[2:] if "--duration" in words else SHORT
+            done = command.hodo("bench", uri, *short, *words, "--json", "-", prefix=place.at_near())
+            assert done.returncode == 0, done.stderr
+            (one,) = json.loads(done.stdout)["measurements"]
+            limit = one["limit"] or {"binds": "unknown", "saw": "no limit"}
+            text = f"{limit.get('saw')}; {limit.get('formula')}; {one['verdict']['text']} {one['verdict']['state']}"
+            assert limit["binds"] in [*right.split(), "unknown"], f"{limit['binds']}, and {right} is right: {text}"
+            named += limit["binds"] in right.split() and says in text
+    NAMED[link, plan, right] = named
+
+
+def test_nine_of_ten_causes_are_named():
+    """What ran of the above, so that one case can be tried alone."""
+    missed = [case for case, named in NAMED.items() if named < RUNS - 1]
+    assert len(missed) <= len(NAMED) / 10, missed
