@@ -120,11 +120,10 @@ impl<'a> Row<'a> {
         let programs = Programs::except(far_end.map(Running::processes_behind).unwrap_or_default());
         let far_process = match (&self.settings.far_process, far_end) {
             (Some(process), _) => FarProcess::Here(process.id()),
-            (None, Some(_)) => FarProcess::None,
             (None, None) if self.is_here => {
                 opened.remote.and_then(bound_at).map_or(FarProcess::Unknown, FarProcess::Here)
             }
-            (None, None) => FarProcess::None,
+            (None, _) => FarProcess::None,
         };
         let observation = Observation::new(interface, far_process);
         let around = Around {

@@ -134,7 +134,7 @@ impl Price {
     }
 
     /// Returns the share of its speed that an operation loses: of its rate, or of the time of a round-trip that takes
-    /// [`ROUND_TRIP`] without the finding.
+    /// `ROUND_TRIP` without the finding.
     #[must_use]
     pub fn share(&self) -> f64 {
         let of_time = self.time.map(|time| time.as_secs_f64() / (time + ROUND_TRIP).as_secs_f64());

@@ -27,6 +27,7 @@ fn opened(uri: &str, plan: &Plan) -> Opened {
         reconnect: false,
         seed: plan.seed,
         timeout: plan.stall,
+        pace: plan.pace,
     };
     let uri = CATALOG.uri(uri).expect("a link of this protocol");
     open(&uri, &settings, &AtomicBool::new(false)).expect("its far end is there")
