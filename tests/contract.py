@@ -84,24 +84,25 @@ STAGE = {
     "p99_ns": Null(COUNT),
     "share": NUMBER,
 }
+OBSERVED = {
+    "retransmitted": Null(COUNT),
+    "timeouts": Null(COUNT),
+    "queue_drops": Null(COUNT),
+    "card_drops": Null(COUNT),
+    "softirq_s": Null(NUMBER),
+    "steal_s": Null(NUMBER),
+    "others_s": Null(NUMBER),
+    "waited_for_processor_s": Null(NUMBER),
+    "far_waited_for_processor_s": Null(NUMBER),
+    "throttled_s": Null(NUMBER),
+    "far_throttled_s": Null(NUMBER),
+}
 STALL = {
     "at_s": NUMBER,
     "lasted_s": NUMBER,
     "operations_late": COUNT,
     "whose": Null(("link", "far_end", "host")),
-    "saw": {
-        "retransmitted": Null(COUNT),
-        "timeouts": Null(COUNT),
-        "queue_drops": Null(COUNT),
-        "card_drops": Null(COUNT),
-        "softirq_s": Null(NUMBER),
-        "steal_s": Null(NUMBER),
-        "others_s": Null(NUMBER),
-        "waited_for_processor_s": Null(NUMBER),
-        "far_waited_for_processor_s": Null(NUMBER),
-        "throttled_s": Null(NUMBER),
-        "far_throttled_s": Null(NUMBER),
-    },
+    "saw": OBSERVED,
 }
 # Bare sockets in the row's shape.
 PLAIN_LOOP = {
@@ -310,7 +311,7 @@ def check_filled(document):
     for number, one in enumerate(document["measurements"]):
         for path in nulls("", one):
             # Whose a stall was, and what the host observed then, is not always known.
-            if path not in may_be_null(one) and not path.startswith(".stalls[]"):
+            if path not in may_be_null(one) and not path.startswith((".stalls[]", ".observed.")):
                 complain(f"measurements[{number}]{path}", "is null")
 
 

@@ -88,10 +88,10 @@ def test_every_way_to_name_sizes(sizes, expected):
 
 
 def test_the_windows_bound_is_over_the_round_trip_of_the_rows_own_operations():
-    plan = ["--test", "rate", "--mode", "send", "--sizes", "64,128,256,512", "--line-rate", "400G"]
+    plan = ["--test", "rate", "--mode", "send", "--sizes", "64,128,256,512", "--window", "2", "--line-rate", "400G"]
     found = command.bench("tcp", *plan, *command.SHORT)
     for one in found:
-        windows = [part for part in one["limit"]["formula"].split(" <= ") if part.startswith("window: 64 in flight / ")]
+        windows = [part for part in one["limit"]["formula"].split(" <= ") if part.startswith("window: 2 in flight / ")]
         assert len(windows) == 1, one["limit"]
 
 
@@ -168,7 +168,7 @@ def test_times_stalls_and_losses_can_be_required_of_any_test():
 def test_the_far_end_tells_its_side():
     for protocol in PROTOCOLS:
         far_end = command.document(protocol, "--test", "latency", "--sizes", "64", "--cpu", "0", *command.SHORT)["environment"]["far_end"]
-        assert (far_end["wait"], far_end["placement"]) == ("block", "cpu 0") and far_end["kernel"]
+        assert (far_end["wait"], far_end["placement"]) == ("adaptive", "cpu 0") and far_end["kernel"]
         assert (far_end["congestion_control"] is not None) == (protocol == "tcp"), "only TCP has any"
         assert far_end["line_bits_per_s"] is None, "the loopback has no line"
 

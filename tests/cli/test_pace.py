@@ -4,14 +4,19 @@ import command
 import pytest
 
 PACE = 8e6
+SIZES = [("tcp", 16 * 1024), ("tcp", 1024), ("udp", 1472), ("unix", 4096)]
 
 
 @pytest.mark.measured
-@pytest.mark.parametrize("mode", ["send", "receive", "both"])
-@pytest.mark.parametrize(("link", "size"), [("tcp", 16 * 1024), ("tcp", 1024), ("udp", 1472), ("unix", 4096), ("ipbus", 1024)])
+@pytest.mark.parametrize(
+    ("link", "size", "mode"),
+    [
+        *((link, size, mode) for link, size in SIZES for mode in ("send", "receive", "both")),
+        ("ipbus", 1024, "send"),
+        ("ipbus", 1024, "receive"),
+    ],
+)
 def test_a_link_keeps_its_pace(link, size, mode):
-    if link == "ipbus" and mode == "both":
-        pytest.skip("its payload goes one way")
     plan = ["--test", "rate", "--mode", mode, "--sizes", str(size), "--pace", "8M", "--duration", "500ms", "--repeat", "1", "--quiet"]
     (one,) = command.bench(link, *plan)
     assert one["pace_asked"] == PACE

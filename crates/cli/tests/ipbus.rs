@@ -150,7 +150,7 @@ fn each_mistake_is_named() {
         (&["devices"], &["--connections"]),
         (&["read", uri, "0", "--tsv", "-", "--json", "-"], &["standard output"]),
         (&["read", uri, "0", "--tsv", "/no/such/folder/a.tsv"], &["--tsv", "/no/such/folder/a.tsv"]),
-        (&["read", uri, "0", "--timeout", "5"], &["--timeout", "`5`", "200ms"]),
+        (&["read", uri, "0", "--timeout", "fast"], &["--timeout", "`fast`", "200ms"]),
         (&["read", "http://board", "0"], &["`http`", "ipbusudp-2.0"]),
         (&["read", "ipbusudp-2.0://board", "0"], &["`board`", "board:50001"]),
         (&["read", "ipbusudp-2.0://board:1?wait=1", "0"], &["`wait`", "max_payload_size"]),

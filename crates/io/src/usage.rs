@@ -21,7 +21,7 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// The largest resident set of the process, in bytes.
     pub max_rss_bytes: u64,
-    /// The seconds of that CPU time spent [polling](crate::polling) without finding; `None` if it is not known.
+    /// The seconds of that CPU time spent [`polling`](mod@crate::polling) without finding; `None` if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling_s: Option<f64>,
 }
