@@ -26,7 +26,7 @@ fn each_mistake_is_named() {
         (&["bench", "udp", "--sizes", "64K"], &["--sizes", "65536", "1..=65507"]),
         (&["bench", "tcp", "--sizes", "1..64"], &["--sizes", "1..64", "step"]),
         (&["bench", "tcp", "--duration", "0s"], &["--duration", "0s", "1ms..=24h"]),
-        (&["bench", "tcp", "--duration", "2"], &["--duration", "`2`", "200ms"]),
+        (&["bench", "tcp", "--duration", "2sec"], &["--duration", "`2sec`", "200ms"]),
         (&["bench", "tcp", "--duration", "25h"], &["--duration", "25h", "1ms..=24h"]),
         (&["bench", "tcp", "--duration", "1s", "--count", "5"], &["--duration", "--count"]),
         (&["bench", "tcp", "--repeat", "0"], &["--repeat", "1..=1000"]),
