@@ -21,7 +21,8 @@ pub fn wire(input: &[u8]) {
         assert_eq!(decode_greeting(&encode_greeting(size_max)), Ok(size_max));
     }
     if let Ok(counters) = Counters::decode(input) {
-        assert!(input.starts_with(&counters.encode()));
+        // CPU time that is not known has no polling.
+        assert_eq!(Counters::decode(&counters.encode()), Ok(counters));
     }
     if let Ok(ask) = Subscribe::decode(input) {
         assert!(input.starts_with(&ask.encode()));

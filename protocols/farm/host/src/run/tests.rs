@@ -149,7 +149,7 @@ fn what_is_wrong_is_named_with_its_line_and_what_there_is() {
         (&format!("{rest}no_metrics = 1\n"), "`no-metrics`: write true or false"),
         (&format!("{rest}no_metrics = true\nno-metrics = true\n"), "[[node]]: `no-metrics` appears twice"),
         ("[run]\ntime = 60\n", "farm.toml:2: [run]: `time`: write a span of time, as \"60s\""),
-        ("[run]\ntime = '60'\n", "is not a duration"),
+        ("[run]\ntime = '60sec'\n", "is not a duration"),
         ("[run]\nlaunch = 'mpi'\n", "farm.toml:2: [run]: `launch`: write local, ssh or slurm"),
         ("[run]\nevents = -1\n", "`events`: write a whole number"),
     ] {
