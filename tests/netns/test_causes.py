@@ -182,6 +182,8 @@ def far_end(place, link):
 @pytest.mark.parametrize(("place", "link", "plan", "right", "says"), CASES, indirect=["place"], ids=lambda value: value if isinstance(value, str) else "")
 def test_the_word_is_right_or_absent(place, link, plan, right, says):
     named = 0
+    # On a machine that others use, that is a right answer.
+    also = ["unknown", "others"] if bed.is_busy() else ["unknown"]
     with far_end(place, link) as uri:
         for _ in range(RUNS):
             words = plan.split()
@@ -191,7 +193,7 @@ def test_the_word_is_right_or_absent(place, link, plan, right, says):
             (one,) = json.loads(done.stdout)["measurements"]
             limit = one["limit"] or {"binds": "unknown", "saw": "no limit"}
             text = f"{limit.get('saw')}; {limit.get('formula')}; {one['verdict']['text']} {one['verdict']['state']}"
-            assert limit["binds"] in [*right.split(), "unknown"], f"{limit['binds']}, and {right} is right: {text}"
+            assert limit["binds"] in [*right.split(), *also], f"{limit['binds']}, and {right} is right: {text}"
             named += limit["binds"] in right.split() and says in text
     NAMED[link, plan, right] = named
 
