@@ -88,10 +88,10 @@ def test_every_way_to_name_sizes(sizes, expected):
 
 
 def test_the_windows_bound_is_over_the_round_trip_of_the_rows_own_operations():
-    plan = ["--test", "rate", "--mode", "send", "--sizes", "64,128,256,512", "--window", "2", "--line-rate", "400G"]
+    plan = ["--test", "rate", "--mode", "send", "--sizes", "64,128,256,512", "--line-rate", "1M"]
     found = command.bench("tcp", *plan, *command.SHORT)
     for one in found:
-        windows = [part for part in one["limit"]["formula"].split(" <= ") if part.startswith("window: 2 in flight / ")]
+        windows = [part for part in one["limit"]["formula"].split(" <= ") if part.startswith("window: 64 in flight / ")]
         assert len(windows) == 1, one["limit"]
 
 

@@ -46,6 +46,8 @@ AT_ONCE_S = 5
         (["tpc"], ["did you mean tcp"]),
         (["udp:127.0.0.1:4242"], ["write udp://127.0.0.1:4242"]),
         (["127.0.0.1:4242"], ["names a host", "write tcp://127.0.0.1:4242"]),
+        (["10.0.0.3"], ["names a host", "write tcp://10.0.0.3"]),
+        (["ipbusudp-2.1"], ["did you mean ipbusudp-2.0"]),
         (["daq.example.org"], ["names a host", "write tcp://daq.example.org"]),
         (["tcp", "--warmup", "5"], ["write 5s for seconds"]),
         (["tcp", "--line-rate", "1GbE"], ["1GbE", "1G"]),

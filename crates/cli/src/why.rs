@@ -1,13 +1,13 @@
 //! `hodo why`: why is a link not faster?
 
-use crate::bench::{Follow, OutputOptions, Progress, Recorder, plan};
+use crate::bench::{ConditionOptions, FollowOptions, OutputOptions, Recorder};
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::{Args, value_parser};
 use hodo_catalog::Uri;
 use hodo_machine::Wait;
-use hodo_measure::units::{self, Cpus};
+use hodo_measure::units;
 use hodo_measure::{Diagnosis, Mode, Repeats, Sizes, Test, Until};
-use hodo_tester::{Benchmark, Choice, Conditions, Timing};
+use hodo_tester::{Benchmark, Choice, Timing};
 use std::time::Duration;
 
 /// The measurements of one diagnosis: the row, and at most nine experiments.
@@ -20,21 +20,15 @@ const REPEATS: u32 = 3;
 /// Measures a link, changes one thing at a time, and prints what binds it.
 pub fn run(options: &WhyOptions) -> Result<Outcome, Error> {
     let benchmark = benchmark(options)?;
-    let conditions = &benchmark.conditions;
-    hodo_tester::check_options(
-        &options.link,
-        conditions.congestion.as_deref(),
-        conditions.cpus.is_some(),
-        options.wait,
-    )?;
+    options.conditions.check(&options.link, options.wait)?;
     let outputs = options.output.prepare()?;
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
-    let progress = Progress::new(options.progress, options.quiet, STEPS);
+    let progress = options.follow.progress(STEPS);
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
     let recorder = Recorder::new(&progress, outputs);
     let diagnosis = hodo_tester::why(&benchmark, &mut document, &recorder, &stop)?;
-    if let Some(base) = document.measurements.first().filter(|_| !options.quiet) {
+    if let Some(base) = document.measurements.first().filter(|_| !options.follow.quiet) {
         let sentences = hodo_tester::sentences(base, &diagnosis).join("\n");
         terminal::tell(&format!("\n{}{sentences}\n", table(&diagnosis)), stdout_is_taken)?;
     }
@@ -78,15 +72,7 @@ fn benchmark(options: &WhyOptions) -> Result<Benchmark, Error> {
         link: link.clone(),
         choice,
         timing: Timing { repeats: Repeats::Fixed(REPEATS), wait: options.wait, timeout: options.timeout, ..timing },
-        conditions: Conditions {
-            cpus: options.cpu.as_ref().map(|Cpus(cpus)| cpus.clone()),
-            congestion: options.congestion.clone(),
-            socket_buffer: options.socket_buffer,
-            line_rate: options.line_rate,
-            mtu: options.mtu,
-            pages: None,
-            far_end: plan::this_program()?,
-        },
+        conditions: options.conditions.conditions()?,
     };
     if options.sizes.is_none() {
         // Of the protocol's usual sizes the largest says most of a line.
@@ -127,31 +113,16 @@ pub struct WhyOptions {
     /// How both sides wait: adaptive, block, spin, or spin:50us to spin that long and then block.
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait, help_heading = "Measuring")]
     pub wait: Wait,
-    /// Processors, as 0,1 or 0-3.
-    #[arg(long, value_name = "LIST", value_parser = units::cpus, help_heading = "Measuring")]
-    pub cpu: Option<Cpus>,
-    /// TCP congestion control [default: the system's].
-    #[arg(long, value_name = "NAME", help_heading = "Measuring")]
-    pub congestion: Option<String>,
-    /// Size of the socket buffers in bytes [default: the system's].
-    #[arg(long, value_name = "SIZE", value_parser = units::buffer, allow_negative_numbers = true, help_heading = "Measuring")]
-    pub socket_buffer: Option<usize>,
-    /// Bit rate of the line, for the limit: 1G, 2.5G [default: the interface's].
-    #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true, help_heading = "Measuring")]
-    pub line_rate: Option<f64>,
-    /// Bytes of the largest IP packet on the line, for the limit [default: the interface's].
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(68..=65_535), allow_negative_numbers = true, help_heading = "Measuring")]
-    pub mtu: Option<u32>,
+    /// Where and under which settings it runs.
+    #[command(flatten)]
+    pub conditions: ConditionOptions,
     /// How long to wait for a connection or a reply before the far end counts as lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_hyphen_values = true, help_heading = "Measuring")]
     pub timeout: Duration,
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Print nothing on the terminal except errors.
-    #[arg(long, help_heading = "Results", conflicts_with = "progress")]
-    pub quiet: bool,
-    /// How to show progress on the terminal.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", help_heading = "Results")]
-    pub progress: Follow,
+    /// How the run is followed.
+    #[command(flatten)]
+    pub follow: FollowOptions,
 }

@@ -233,6 +233,12 @@ impl Measurement {
         ))
     }
 
+    /// Returns whether the link ran over the simulated network.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.link.starts_with("sim+")
+    }
+
     /// Returns the operations in flight on all channels together; `None` where nothing bounds them.
     #[must_use]
     pub fn in_flight(&self) -> Option<u64> {

@@ -142,7 +142,7 @@ pub(crate) fn window_text(measurement: &Measurement) -> String {
 /// Returns the link of a group of measurements, and how both sides wait where that is the same for all and in real time.
 pub(crate) fn link_text(group: &[&Measurement]) -> String {
     let first = group[0];
-    let is_named = !first.link.starts_with("sim+") && group.iter().all(|m| m.wait == first.wait);
+    let is_named = !first.is_simulated() && group.iter().all(|m| m.wait == first.wait);
     if is_named { format!("{}, wait {}", first.link, first.wait) } else { first.link.clone() }
 }
 

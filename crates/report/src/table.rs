@@ -37,10 +37,9 @@ pub fn overview(measurements: &[Measurement], style: Style) -> String {
         keep: 100,
         cells: rows.iter().map(|m| text(m).into()).collect(),
     };
-    let is_simulated = |m: &Measurement| m.link.starts_with("sim+");
     let protocol = |m: &Measurement| {
         let name = clean(&figure::protocol_text(m));
-        if is_simulated(m) { format!("sim+{name}") } else { name }
+        if m.is_simulated() { format!("sim+{name}") } else { name }
     };
     let mut all = vec![front(["", "protocol"], &protocol), front(["", "test"], &|m| m.test.to_string())];
     all.extend(columns(&rows));

@@ -164,7 +164,7 @@ fn detail_cells(m: &Measurement) -> [String; 16] {
         m.loss.reordered.to_string(),
         m.loss.refused.to_string(),
         m.loss.overrun.to_string(),
-        m.link.starts_with("sim+").to_string(),
+        m.is_simulated().to_string(),
     ]
 }
 

@@ -1,7 +1,8 @@
 //! A benchmark from URI to result.
 
+use crate::placement::Placement;
 use crate::steps::Steps;
-use crate::{Choice, Error, Timing, Uri, environment, plan};
+use crate::{Choice, Error, Settings, Timing, Uri, environment, plan};
 use hodo_measure::units::cpus_text;
 use hodo_measure::{Document, Measurement, Plan, SCHEMA, Tool};
 use std::net::SocketAddr;
@@ -10,6 +11,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Descriptors that a process needs beside its channels: files, libraries, pollers.
 const DESCRIPTORS_BESIDE: u64 = 64;
+
+/// The least size of operations that take several packets; one that fits into a packet leaves by the clock of the run alone.
+const SEVERAL_PACKETS: u32 = 1500;
 
 /// A benchmark of one link.
 ///
@@ -128,9 +132,8 @@ impl Benchmark {
     /// Checks that a simulated link can be opened, which costs next to nothing.
     fn check_simulation(&self, plans: &[Plan]) -> Result<(), Error> {
         let Some(plan) = plans.first().filter(|_| self.link.simulated) else { return Ok(()) };
-        let (document, stop) = (&mut document(None, Vec::new()), AtomicBool::new(false));
-        let steps = Steps { benchmark: self, stop: &stop, observer: &Unobserved, document };
-        crate::open(&self.link, &steps.settings(plan, &steps.placement(plan)), &stop).map(drop)
+        let settings = self.settings(plan, &self.placement(plan));
+        crate::open(&self.link, &settings, &AtomicBool::new(false)).map(drop)
     }
 
     /// Runs the benchmark and returns the document with its measurements.
@@ -158,6 +161,39 @@ impl Benchmark {
         stop: &AtomicBool,
     ) -> Result<(), Error> {
         Steps { benchmark: self, stop, observer, document }.run(plans)
+    }
+
+    /// Returns the processors and buffers of both sides.
+    pub(crate) fn placement(&self, plan: &Plan) -> Placement {
+        let asked = self.conditions.cpus.as_deref();
+        // A round is of all channels, so one thread drives them.
+        let channels = if plan.rounds { 1 } else { plan.channels };
+        let far_end_here = self.link.wants_far_end();
+        let placement = Placement::of(asked, &online_cpus(), channels, far_end_here);
+        placement.with_far_on_one(self.link.protocol.description().has_one_thread).with_buffers(
+            self.conditions
+                .socket_buffer
+                .or_else(|| if far_end_here { self.link.protocol.socket_buffer(plan.channels) } else { None }),
+        )
+    }
+
+    /// Returns the settings of the link.
+    pub(crate) fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
+        Settings {
+            channels: plan.channels,
+            window: plan.window,
+            size_max: plan.size.bounds().1,
+            wait: plan.wait,
+            cpus: placement.here.clone(),
+            congestion: self.conditions.congestion.clone(),
+            socket_buffer: placement.socket_buffer,
+            pace: plan.pace.filter(|_| plan.size.bounds().0 >= SEVERAL_PACKETS),
+            batch: plan.batch,
+            far_process: None,
+            reconnect: self.choice.reconnect,
+            seed: plan.seed,
+            timeout: plan.stall,
+        }
     }
 }
 

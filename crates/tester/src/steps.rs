@@ -9,9 +9,6 @@ use hodo_io::nic::Nic;
 use hodo_measure::{Document, FarEndFacts, LinkError, Measurement, Plan, State, Verdict};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The least size of operations that take several packets; one that fits into a packet leaves by the clock of the run alone.
-const SEVERAL_PACKETS: u32 = 1500;
-
 /// A run of one link.
 pub(crate) struct Steps<'a> {
     pub(crate) benchmark: &'a Benchmark,
@@ -65,10 +62,10 @@ impl Steps<'_> {
 
     /// Makes one measurement with its limit. Returns also the reason why the link cannot go on, if it cannot.
     fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
-        let placement = self.placement(plan);
+        let placement = self.benchmark.placement(plan);
         let uri = self.meet(&placement, far_end)?;
         let far_process = far_end.as_ref().and_then(Running::process).cloned();
-        let settings = Settings { far_process, ..self.settings(plan, &placement) };
+        let settings = Settings { far_process, ..self.benchmark.settings(plan, &placement) };
         let mut opened = crate::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(Nic::towards);
         let line = line(&self.benchmark.conditions, nic.as_ref());
@@ -84,19 +81,6 @@ impl Steps<'_> {
         let wire = uri.protocol.on_the_wire(&uri, plan)?;
         let row = Row::new(self.benchmark, (self.stop, self.observer), plan, &placement, &settings, &wire, &opened);
         Ok(row.measure(&mut opened, line, nic_name, far_end.as_mut()))
-    }
-
-    pub(crate) fn placement(&self, plan: &Plan) -> Placement {
-        let asked = self.benchmark.conditions.cpus.as_deref();
-        // A round is of all channels, so one thread drives them.
-        let channels = if plan.rounds { 1 } else { plan.channels };
-        let far_end_here = self.benchmark.link.wants_far_end();
-        let placement = Placement::of(asked, &crate::benchmark::online_cpus(), channels, far_end_here);
-        placement.with_far_on_one(self.benchmark.link.protocol.description().has_one_thread).with_buffers(
-            self.benchmark.conditions.socket_buffer.or_else(|| {
-                if far_end_here { self.benchmark.link.protocol.socket_buffer(plan.channels) } else { None }
-            }),
-        )
     }
 
     /// Returns where the far end is. One that is started here runs on until a plan needs another placement.
@@ -116,24 +100,6 @@ impl Steps<'_> {
         }
         let started = far_end.as_ref().expect("it was started above");
         Ok(started.link().clone())
-    }
-
-    pub(crate) fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
-        Settings {
-            channels: plan.channels,
-            window: plan.window,
-            size_max: plan.size.bounds().1,
-            wait: plan.wait,
-            cpus: placement.here.clone(),
-            congestion: self.benchmark.conditions.congestion.clone(),
-            socket_buffer: placement.socket_buffer,
-            pace: plan.pace.filter(|_| plan.size.bounds().0 >= SEVERAL_PACKETS),
-            batch: plan.batch,
-            far_process: None,
-            reconnect: self.benchmark.choice.reconnect,
-            seed: plan.seed,
-            timeout: plan.stall,
-        }
     }
 
     /// Notes the facts of the environment that are known only once a link is open.

@@ -119,27 +119,27 @@ fn unknown(name: &str, text: &str, names: &[&str]) -> String {
     if let Some((scheme, place)) = name.split_once(':').filter(|(scheme, _)| names.contains(scheme)) {
         return format!("`{text}` lacks two slashes; write {scheme}://{place}");
     }
+    let like = names.iter().max_by(|a, b| similar(a).total_cmp(&similar(b))).filter(|known| similar(known) >= ALIKE);
+    if let Some(like) = like {
+        return format!("unknown scheme `{name}` in `{text}`; did you mean {like}?");
+    }
     // A host, or a host and a port.
-    if name.contains([':', '.']) && !text.contains("://") && !name.ends_with(".0") && !name.ends_with(".3") {
+    if name.contains([':', '.']) && !text.contains("://") {
         return format!(
             "`{text}` names a host and no protocol; write {first}://{text}, or another protocol in front of it"
         );
     }
-    let like = names.iter().max_by(|a, b| similar(a).total_cmp(&similar(b))).filter(|known| similar(known) >= ALIKE);
     let mut known: Vec<&str> = Vec::new();
     names.iter().for_each(|name| {
         if !known.contains(name) {
             known.push(name);
         }
     });
-    match like {
-        Some(like) => format!("unknown scheme `{name}` in `{text}`; did you mean {like}?"),
-        None => format!(
-            "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as {first} or \
-             {first}://host:4242",
-            known.join(", ")
-        ),
-    }
+    format!(
+        "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as {first} or \
+         {first}://host:4242",
+        known.join(", ")
+    )
 }
 
 impl fmt::Display for Uri {

@@ -15,9 +15,6 @@ use hodo_measure::{Confidence, Diagnosis, Document, Experiment, Measurement, Pla
 use std::sync::atomic::{AtomicBool, Ordering};
 use trials::{Trial, trials};
 
-/// A prediction that is met within this share is right.
-const RIGHT_WITHIN: f64 = 0.15;
-
 /// Measures what the benchmark plans and then each experiment, adds their rows and the diagnosis to the document, and returns the diagnosis.
 ///
 /// # Errors
@@ -65,6 +62,9 @@ fn tried(trial: &Trial, document: &mut Document, observer: &dyn Observer, stop: 
     trial.benchmark.check(&plans).ok()?;
     let before = document.measurements.len();
     let ran = trial.benchmark.run(&plans, document, observer, stop);
+    if let Err(why) = &ran {
+        observer.say(&format!("{}: {why}; this experiment is left out", trial.change));
+    }
     let row: Option<Measurement> = document.measurements.get(before).cloned();
     if ran.is_err() || row.as_ref().is_none_or(|row| row.operations == 0) {
         document.measurements.truncate(before);
@@ -75,7 +75,7 @@ fn tried(trial: &Trial, document: &mut Document, observer: &dyn Observer, stop: 
 
 fn diagnosis(base: &Measurement, causes: &Causes, experiments: Vec<Experiment>) -> Diagnosis {
     let bottleneck = causes.best();
-    let confidence = match (causes.is_confirmed(RIGHT_WITHIN), causes.fits(RIGHT_WITHIN)) {
+    let confidence = match (causes.is_confirmed(), causes.fits()) {
         (true, true) => Confidence::High,
         (_, true) | (true, _) => Confidence::Medium,
         _ => Confidence::Low,
@@ -83,7 +83,7 @@ fn diagnosis(base: &Measurement, causes: &Causes, experiments: Vec<Experiment>) 
     Diagnosis {
         bottleneck,
         confidence,
-        evidence: sentences::evidence(base, bottleneck, &experiments, RIGHT_WITHIN),
+        evidence: sentences::evidence(base, bottleneck, &experiments),
         advice: sentences::advice(bottleneck, base, causes.all()),
         experiments,
     }

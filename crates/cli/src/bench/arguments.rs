@@ -32,8 +32,10 @@ fn complete(bench: &BenchOptions, timing: &Timing, arguments: &mut Vec<String>) 
         ]),
     }
     for (option, value) in defaults {
-        let given =
-            |word: &String| word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='));
+        let given = |word: &String| {
+            let is_short = option == "--duration" && word.starts_with("-t");
+            is_short || word == option || word.strip_prefix(option).is_some_and(|rest| rest.starts_with('='))
+        };
         if !arguments.iter().any(given) {
             arguments.extend([option.to_owned(), value]);
         }
@@ -69,5 +71,8 @@ mod tests {
         let mut arguments: Vec<String> = words.map(str::to_owned).to_vec();
         complete(&bench, &crate::bench::plan::timing(&bench, None), &mut arguments);
         assert_eq!(arguments[6..].join(" "), "--batch 1 --warmup 200ms --wait adaptive --timeout 5s --duration 500ms");
+        let mut short: Vec<String> = ["hodo", "bench", "tcp", "-t", "2"].map(str::to_owned).to_vec();
+        complete(&bench, &crate::bench::plan::timing(&bench, None), &mut short);
+        assert!(!short.iter().any(|word| word == "--duration"), "{short:?}");
     }
 }

@@ -8,7 +8,7 @@ pub mod plan;
 mod progress;
 mod recorder;
 
-pub use options::{BenchOptions, mode, test};
+pub use options::{BenchOptions, ConditionOptions, FollowOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
@@ -31,15 +31,14 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     // Before any thread or far end is started, which are in the same class then.
     bench.measure.realtime.begin()?;
     let benchmarks = plan::benchmarks(bench)?;
-    let options = &bench.measure;
-    hodo_tester::check_options(&bench.link, options.congestion.as_deref(), options.cpu.is_some(), options.wait)?;
+    bench.measure.conditions.check(&bench.link, bench.measure.wait)?;
     let plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
     benchmarks.iter().zip(&plans).try_for_each(|(benchmark, plans)| benchmark.check(plans))?;
     let timing = &benchmarks[0].timing;
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
-    let progress = Progress::new(bench.progress, bench.quiet, plans.iter().map(Vec::len).sum());
-    if bench.quiet && outputs.are_none() && bench.choice.require.is_empty() {
+    let progress = bench.follow.progress(plans.iter().map(Vec::len).sum());
+    if bench.follow.quiet && outputs.are_none() && bench.choice.require.is_empty() {
         terminal::remark("--quiet without a file keeps no figure; add --json FILE, --tsv FILE or --out DIR");
     }
     let stdout_is_taken = outputs.take_stdout();
@@ -56,7 +55,7 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     }
     // An error says itself why there is nothing; without one the table does.
     let has_some = document.measurements.iter().any(|measurement| measurement.operations > 0);
-    if !bench.quiet && (has_some || ran.is_ok()) {
+    if !bench.follow.quiet && (has_some || ran.is_ok()) {
         let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
         terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }

@@ -1,5 +1,6 @@
 use super::netperf::NETPERF;
-use super::{Follow, OutputOptions};
+use super::{Follow, OutputOptions, Progress, plan};
+use crate::Error;
 use crate::realtime::RealtimeOptions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
@@ -7,6 +8,7 @@ use hodo_catalog::Uri;
 use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
 use hodo_measure::{Mode, Requirement, Sizes, Test};
+use hodo_tester::Conditions;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -28,12 +30,9 @@ pub struct BenchOptions {
     /// Where the results go.
     #[command(flatten)]
     pub output: OutputOptions,
-    /// Print nothing on the terminal except errors.
-    #[arg(long, help_heading = "Results", conflicts_with = "progress")]
-    pub quiet: bool,
-    /// How to show progress on the terminal.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", help_heading = "Results")]
-    pub progress: Follow,
+    /// How the run is followed.
+    #[command(flatten)]
+    pub follow: FollowOptions,
 }
 
 /// The measurement.
@@ -122,6 +121,47 @@ pub struct MeasuringOptions {
     /// The scheduling class.
     #[command(flatten)]
     pub realtime: RealtimeOptions,
+    /// Where and under which settings it runs.
+    #[command(flatten)]
+    pub conditions: ConditionOptions,
+    /// Measure where the time of an operation goes, stage by stage. This reads the clock at both ends, twice for each
+    /// system call that sends, and the times include that.
+    #[arg(long)]
+    pub stages: bool,
+    /// Address of the pages of the hub that the link passes, for its stages [default: port 9203 of the hub].
+    #[arg(long, value_name = "ADDR", requires = "stages", value_parser = units::pages)]
+    pub hub_pages: Option<SocketAddr>,
+    /// Seed of everything that is drawn at random.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How long to wait for a connection or a reply before the far end counts as lost.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_hyphen_values = true)]
+    pub timeout: Duration,
+}
+
+/// How a run is followed.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Results")]
+pub struct FollowOptions {
+    /// Print nothing on the terminal except errors.
+    #[arg(long, conflicts_with = "progress")]
+    pub quiet: bool,
+    /// How to show progress on the terminal.
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    pub progress: Follow,
+}
+
+impl FollowOptions {
+    /// Creates the progress of this many steps.
+    pub fn progress(&self, steps: usize) -> Progress {
+        Progress::new(self.progress, self.quiet, steps)
+    }
+}
+
+/// Where and under which settings a link is measured.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Measuring")]
+pub struct ConditionOptions {
     /// Processors, as 0,1 or 0-3. With one channel, this side runs on the first, and a far end started here on the
     /// last. With many channels, both sides run a thread on each [default: all if the far end is started here,
     /// otherwise none].
@@ -139,19 +179,32 @@ pub struct MeasuringOptions {
     /// Bytes of the largest IP packet on the line, for the limit [default: the interface's].
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(68..=65_535), allow_negative_numbers = true)]
     pub mtu: Option<u32>,
-    /// Measure where the time of an operation goes, stage by stage. This reads the clock at both ends, twice for each
-    /// system call that sends, and the times include that.
-    #[arg(long)]
-    pub stages: bool,
-    /// Address of the pages of the hub that the link passes, for its stages [default: port 9203 of the hub].
-    #[arg(long, value_name = "ADDR", requires = "stages", value_parser = units::pages)]
-    pub hub_pages: Option<SocketAddr>,
-    /// Seed of everything that is drawn at random.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub seed: u64,
-    /// How long to wait for a connection or a reply before the far end counts as lost.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::duration, allow_hyphen_values = true)]
-    pub timeout: Duration,
+}
+
+impl ConditionOptions {
+    /// Returns the conditions. A far end that is started is this program in a process of its own.
+    ///
+    /// # Errors
+    /// [`Error::Failed`] if the path of this program cannot be read.
+    pub fn conditions(&self) -> Result<Conditions, Error> {
+        Ok(Conditions {
+            cpus: self.cpu.as_ref().map(|Cpus(cpus)| cpus.clone()),
+            congestion: self.congestion.clone(),
+            socket_buffer: self.socket_buffer,
+            line_rate: self.line_rate,
+            mtu: self.mtu,
+            pages: None,
+            far_end: plan::this_program()?,
+        })
+    }
+
+    /// Checks that a link can have these conditions, and be waited for so.
+    ///
+    /// # Errors
+    /// [`Error::Usage`], which names the option.
+    pub fn check(&self, link: &Uri, wait: Wait) -> Result<(), Error> {
+        Ok(hodo_tester::check_options(link, self.congestion.as_deref(), self.cpu.is_some(), wait)?)
+    }
 }
 
 /// Parses the name of a test.

@@ -2,7 +2,6 @@
 
 use super::options::{BenchOptions, MeasuringOptions};
 use crate::Error;
-use hodo_measure::units::Cpus;
 use hodo_measure::{Repeats, Until};
 use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Timing, Uri};
 
@@ -35,15 +34,7 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
             reconnect: choice.reconnect,
         },
         timing: timing(bench, preset),
-        conditions: Conditions {
-            cpus: measure.cpu.as_ref().map(|Cpus(cpus)| cpus.clone()),
-            congestion: measure.congestion.clone(),
-            socket_buffer: measure.socket_buffer,
-            line_rate: measure.line_rate,
-            mtu: measure.mtu,
-            pages: measure.hub_pages,
-            far_end: this_program()?,
-        },
+        conditions: Conditions { pages: measure.hub_pages, ..measure.conditions.conditions()? },
     })
 }
 

@@ -29,12 +29,13 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
         _ => format!("{:.0} % of the bound of `{}`", reached * 100.0, least.word()),
     }];
     let is_bound = limit.kind != LimitKind::PlainLoop;
-    let observed = if is_bound && reached >= REACHED { None } else { observations.word() };
+    let is_reached = is_bound && reached >= REACHED;
+    let observed = if is_reached { None } else { observations.word() };
     let is_nearly =
         (least == Binding::Window && is_bound || limit.kind == LimitKind::Model) && reached >= NEARLY_REACHED;
     let like = looks_like(found, wire, lines);
     limit.binds = match observed {
-        _ if is_bound && reached >= REACHED => least,
+        _ if is_reached => least,
         // A full line fills its queue, and that drops; a full buffer and a full window are what fills it.
         Some((Binding::Loss | Binding::Buffer | Binding::Window, _)) if like.is_some() => Binding::Line,
         Some((binds, why)) => {

@@ -3,6 +3,14 @@
 use super::trials::Knob;
 use hodo_measure::{Binding, Measurement};
 
+/// A prediction that is met within this share held.
+pub(super) const HELD_WITHIN: f64 = 0.15;
+
+/// Returns whether a prediction held.
+pub(super) fn held(predicted: f64, found: f64) -> bool {
+    (found / predicted - 1.0).abs() <= HELD_WITHIN
+}
+
 /// An experiment and the factor by which it changed the rate of operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Found {
@@ -73,23 +81,19 @@ impl Causes {
     }
 
     /// Returns whether a change that the leading cause predicted, and most others do not, came about.
-    pub(super) fn is_confirmed(&self, within: f64) -> bool {
+    pub(super) fn is_confirmed(&self) -> bool {
         let best = self.best();
         self.found.iter().any(|found| {
             factor(best, found.knob).is_some_and(|factor| {
-                (factor - 1.0).abs() > CHANGE
-                    && found.knob != Knob::Pace
-                    && (found.factor / factor - 1.0).abs() <= within
+                (factor - 1.0).abs() > CHANGE && found.knob != Knob::Pace && held(factor, found.factor)
             })
         })
     }
 
     /// Returns whether everything that the leading cause predicted came about.
-    pub(super) fn fits(&self, within: f64) -> bool {
+    pub(super) fn fits(&self) -> bool {
         let best = self.best();
-        self.found
-            .iter()
-            .all(|found| factor(best, found.knob).is_none_or(|factor| (found.factor / factor - 1.0).abs() <= within))
+        self.found.iter().all(|found| factor(best, found.knob).is_none_or(|factor| held(factor, found.factor)))
     }
 
     fn is_possible(&self, cause: Binding) -> bool {
@@ -161,7 +165,7 @@ mod tests {
         let window = [(Knob::WindowTwice, 1.9), (Knob::WindowHalf, 0.52), (Knob::SizeTwice, 0.97)];
         let found = causes(Binding::Unknown, false, &window);
         assert_eq!(found.best(), Binding::Window);
-        assert!(found.is_confirmed(0.15) && found.fits(0.15));
+        assert!(found.is_confirmed() && found.fits());
         // Counters that the experiments contradict.
         assert_eq!(causes(Binding::Line, false, &window).best(), Binding::Window);
     }

@@ -1,12 +1,9 @@
 //! A diagnosis in sentences: what binds, what speaks for it, and what to change.
 
-use super::causes::Found;
+use super::causes::{Found, HELD_WITHIN, held};
 use super::trials::Knob;
 use hodo_measure::units::text::{bits_per_s, bytes, operations_per_s, percent, time_ns};
 use hodo_measure::{Binding, Confidence, Diagnosis, Experiment, LimitKind, Measurement, Test};
-
-/// A row says nothing of a protocol's usual speed where its own figure is this uncertain.
-const FASTEST_FROM: u64 = 1;
 
 /// Returns the diagnosis of a row in three sentences: the row and what binds it, the experiments, and the remedy.
 #[must_use]
@@ -40,27 +37,19 @@ fn figure(row: &Measurement) -> String {
 }
 
 /// Returns what speaks for a bottleneck: what was observed in the row, then the experiments.
-pub(super) fn evidence(
-    base: &Measurement,
-    bottleneck: Binding,
-    experiments: &[Experiment],
-    within: f64,
-) -> Vec<String> {
+pub(super) fn evidence(base: &Measurement, bottleneck: Binding, experiments: &[Experiment]) -> Vec<String> {
     let limit = base.limit.as_ref().filter(|limit| limit.binds == bottleneck || bottleneck == Binding::Unknown);
     let observed = limit.and_then(|limit| limit.saw.clone());
-    let is_right = |experiment: &Experiment| (experiment.found / experiment.predicted - 1.0).abs() <= within;
     let rate = base.rate.operations_per_s.median;
     let change_of = |experiment: &&Experiment| (experiment.predicted / rate).ln().abs();
-    let told = experiments
-        .iter()
-        .filter(|experiment| is_right(experiment))
-        .max_by(|a, b| change_of(a).total_cmp(&change_of(b)));
+    let right = || experiments.iter().filter(|experiment| held(experiment.predicted, experiment.found));
+    let told = right().max_by(|a, b| change_of(a).total_cmp(&change_of(b)));
     let told = told.map(|Experiment { change, predicted, found }| {
         format!("{change} gave {}, where {} was predicted", operations_per_s(*found), operations_per_s(*predicted))
     });
-    let right = experiments.iter().filter(|experiment| is_right(experiment)).count();
-    let held = format!("{right} of {} predictions held within {}", experiments.len(), percent(within));
-    observed.into_iter().chain(told).chain((!experiments.is_empty()).then_some(held)).collect()
+    let count =
+        format!("{} of {} predictions held within {}", right().count(), experiments.len(), percent(HELD_WITHIN));
+    observed.into_iter().chain(told).chain((!experiments.is_empty()).then_some(count)).collect()
 }
 
 /// Returns the change to make where this binds.
@@ -102,12 +91,12 @@ pub(super) fn advice(bottleneck: Binding, row: &Measurement, found: &[Found]) ->
 }
 
 /// Returns what a whole run showed, without experiments: the fastest and the slowest of its rows beside their bounds, what binds most of
-/// them, and what to try. `None` of fewer than two rows.
+/// them, and what to try. `None` without a row of each kind, a rate and a time.
 #[must_use]
 pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
-    let moved = |row: &&Measurement| row.operations >= FASTEST_FROM && row.rate.payload_bits_per_s.median > 0.0;
+    let moved = |row: &&Measurement| row.operations > 0 && row.rate.payload_bits_per_s.median > 0.0;
     let measured: Vec<&Measurement> = rows.iter().filter(moved).collect();
-    let real = || measured.iter().copied().filter(|row| !row.link.starts_with("sim+") && !row.link.contains("+sim:"));
+    let real = || measured.iter().copied().filter(|row| !row.is_simulated());
     let rate = |row: &&Measurement| row.rate.payload_bits_per_s.median;
     let fastest = real().filter(|row| row.test != Test::Latency).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let median = |row: &&Measurement| row.latency_ns.as_ref().map_or(0, |latency| latency.p50);

@@ -124,19 +124,18 @@ impl<'a> Observations<'a> {
     }
 
     fn processors(&self) -> Option<(Binding, String)> {
+        if self.found.elapsed_s < COUNTED_MIN_S {
+            return None;
+        }
         let cpu = &self.found.cpu;
         let sides = [(cpu.local, "this side"), (cpu.remote, "the far end")];
-        let polling: f64 = sides.iter().filter_map(|(side, _)| Some(self.polling_percent(side.as_ref()?))).sum();
         let work = |side: &ProcessCpu| 100.0 * self.share(side.cpu_s()) - self.polling_percent(side);
         let fullest = sides
             .iter()
             .filter_map(|(side, name)| Some((work(side.as_ref()?), *name)))
             .max_by(|a, b| a.0.total_cmp(&b.0));
-        if self.found.elapsed_s < COUNTED_MIN_S {
-            return None;
-        }
         let own = sides.iter().filter_map(|(side, _)| side.as_ref().map(work)).sum::<f64>();
-        let busiest = cpu.busiest_percent? - polling;
+        let busiest = cpu.busiest_percent? - self.polling_of_both();
         if busiest >= FULL_PERCENT && own >= busiest / 2.0 {
             return Some((Binding::Cpu, format!("the busiest processor worked {busiest:.0} % of the time")));
         }
@@ -150,6 +149,10 @@ impl<'a> Observations<'a> {
     fn polling_percent(&self, side: &ProcessCpu) -> f64 {
         let unknown_s = if self.found.wait == "block" { 0.0 } else { side.cpu_s() };
         100.0 * self.share(side.polling_s.unwrap_or(unknown_s))
+    }
+
+    fn polling_of_both(&self) -> f64 {
+        [self.found.cpu.local, self.found.cpu.remote].iter().flatten().map(|side| self.polling_percent(side)).sum()
     }
 
     fn losses(&self) -> Option<(Binding, String)> {
@@ -171,10 +174,8 @@ impl<'a> Observations<'a> {
                 (Binding::Loss, format!("{} of the packets came before one that was sent earlier", percent(early)))
             });
         }
-        let (lost, again) = (
-            share(loss.lost, operations + loss.lost),
-            share(loss.retransmitted, operations.max(&loss.retransmitted).to_owned()),
-        );
+        let (lost, again) =
+            (share(loss.lost, operations + loss.lost), share(loss.retransmitted, loss.retransmitted.max(*operations)));
         if lost >= OPERATIONS_LOST {
             return Some((Binding::Loss, format!("{} of the operations were lost", percent(lost))));
         }
@@ -236,8 +237,7 @@ impl<'a> Observations<'a> {
 
     fn processors_text(&self) -> Option<String> {
         let percent = self.found.cpu.busiest_percent.filter(|_| self.found.elapsed_s >= COUNTED_MIN_S)?;
-        let sides = [self.found.cpu.local, self.found.cpu.remote];
-        let polling: f64 = sides.iter().flatten().map(|side| self.polling_percent(side)).sum();
+        let polling = self.polling_of_both();
         let but = if polling >= 1.0 { format!(", polling of both sides {polling:.0} %") } else { String::new() };
         Some(format!("the busiest processor {percent:.0} % busy{but}"))
     }
