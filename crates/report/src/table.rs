@@ -27,23 +27,39 @@ pub fn table(measurements: &[Measurement], style: Style) -> String {
     blocks.join("\n")
 }
 
-/// Draws one table of all measurements, each with its protocol and test in front.
+/// Draws one table of all measurements, each with its protocol, its test and the figure that this is about in front.
 #[must_use]
 pub fn overview(measurements: &[Measurement], style: Style) -> String {
     let rows: Vec<&Measurement> = measurements.iter().collect();
-    let front = |head, text: &dyn Fn(&Measurement) -> String| Column {
+    let front = |head, align, text: &dyn Fn(&Measurement) -> String| Column {
         head,
-        align: Align::Left,
+        align,
         keep: 100,
         cells: rows.iter().map(|m| text(m).into()).collect(),
     };
-    let protocol = |m: &Measurement| {
-        let name = clean(&figure::protocol_text(m));
-        if m.is_simulated() { format!("sim+{name}") } else { name }
-    };
-    let mut all = vec![front(["", "protocol"], &protocol), front(["", "test"], &|m| m.test.to_string())];
-    all.extend(columns(&rows));
+    let mut all = vec![
+        front(["", "protocol"], Align::Left, &|m| clean(&figure::protocol_text(m))),
+        front(["", "test"], Align::Left, &|m| m.test.to_string()),
+        front(["", "achieved"], Align::Right, &figure_text),
+    ];
+    all.extend(columns(&rows).into_iter().map(|column| {
+        let keep = match column.head {
+            // The figure in front is one of these, and each test has but one row.
+            ["" | "payload", "rate"] | ["time", "p50"] => 5,
+            ["", "size"] => 93,
+            ["", "mode"] => 72,
+            ["CPU %", _] => 74,
+            _ => column.keep,
+        };
+        Column { keep, ..column }
+    }));
     render_with(&fit(all, style.width), &[], style.color)
+}
+
+/// Returns the figure that a row is about.
+fn figure_text(m: &Measurement) -> String {
+    let figure = Figure::of(m);
+    figure.value(m).map_or_else(|| UNKNOWN.into(), |value| figure.text(value))
 }
 
 /// Returns a measurement in one line, for progress while others still run.
@@ -93,8 +109,7 @@ pub fn explain(m: &Measurement) -> Vec<String> {
 }
 
 fn main_figure(m: &Measurement) -> String {
-    let figure = Figure::of(m);
-    let value = figure.value(m).map_or_else(|| UNKNOWN.into(), |value| figure.text(value));
+    let (figure, value) = (Figure::of(m), figure_text(m));
     let (value, estimate) = match figure {
         Figure::PayloadRate => (value, &m.rate.payload_bits_per_s),
         Figure::OperationRate => (value, &m.rate.operations_per_s),
@@ -312,5 +327,19 @@ mod tests {
             explain(&m),
             ["send 64 B, window 32×1: of 1,010 operations, 10 refused (0.990 %); 1,500 packets sent again"]
         );
+    }
+
+    #[test]
+    fn an_overview_keeps_limit_what_binds_and_verdict_on_a_narrow_terminal() {
+        let document = sample::document();
+        for (width, heads) in [
+            (80, ["protocol", "achieved", "limit", "binds", "verdict"].as_slice()),
+            (160, &["protocol", "size", "here", "far", "limit", "binds", "verdict"]),
+        ] {
+            let table = overview(&document.measurements, Style { width, color: false });
+            assert!(table.lines().all(|line| line.chars().count() <= width), "{table}");
+            assert!(heads.iter().all(|head| table.contains(head)), "{table}");
+            assert!(!table.contains("sim+sim+"), "{table}");
+        }
     }
 }
