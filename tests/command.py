@@ -58,6 +58,16 @@ def refused(*arguments, status, says, within=BOUND_S):
     return done
 
 
+# What `./test unit` builds: other packages would choose other features, and everything would be built again.
+BUILD = ["cargo", "build", "--quiet", "--locked", "--workspace", "--exclude", "hodo-style"]
+
+
+def example(name):
+    """The program of an example of some crate."""
+    subprocess.run([*BUILD, "--example", name], cwd=ROOT, check=True, timeout=900)
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/examples" / name
+
+
 @contextlib.contextmanager
 def started(*arguments, prefix=(), **options):
     """A command that runs beside the test, and is ended with it."""

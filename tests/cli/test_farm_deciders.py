@@ -1,7 +1,6 @@
 """The user's programs that decide on a farm's events: in any language, however they behave."""
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -150,12 +149,10 @@ def test_a_program_that_is_not_there_is_told_of_at_once():
 
 def test_the_rust_example_decides():
     """Built with the tests, and run as a user would."""
-    target = os.environ.get("CARGO_TARGET_DIR", str(command.ROOT / "target"))
-    build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-farm-host", "--example", "decider"]
-    subprocess.run(build, cwd=command.ROOT, check=True, timeout=600)
+    example = command.example("decider")
     with farms.controller() as controller:
         decider = subprocess.Popen(
-            [f"{target}/debug/examples/decider", controller.at, "3"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+            [example, controller.at, "3"], stdin=subprocess.PIPE, stderr=subprocess.PIPE
         )
         try:
             farms.source(controller, "--events", 500, *SMALL)

@@ -1,6 +1,5 @@
 """A program of its own that gives what it reads out, with the library."""
 
-import os
 import re
 import runpy
 import subprocess
@@ -13,11 +12,9 @@ READER = runpy.run_path(str(command.ROOT / "docs/examples/farm_reader.py"))
 
 def test_the_rust_example_reads_out(tmp_path):
     """Built with the tests, and run as a user would, on two threads."""
-    target = os.environ.get("CARGO_TARGET_DIR", str(command.ROOT / "target"))
-    build = ["cargo", "build", "--quiet", "--locked", "-p", "hodo-farm-host", "--example", "readout"]
-    subprocess.run(build, cwd=command.ROOT, check=True, timeout=600)
+    example = command.example("readout")
     with farms.controller("--store", tmp_path) as controller, farms.node(controller, "--accept", "every:10"):
-        words = [f"{target}/debug/examples/readout", controller.at, "3000", "2"]
+        words = [example, controller.at, "3000", "2"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         accepted, rejected = map(int, re.match(r"(\d+) accepted, (\d+) rejected, 0 without", done.stdout).groups())

@@ -22,6 +22,8 @@ HOST, GUEST = "10.9.0.254", "10.9.0.1"
 HOST6, GUEST6 = "fd09::fe", "fd09::1"
 AGENT = 9000
 MTU = 9000
+# A command that ends when something in the guest listens on 18515, the port of the ping-pong programs.
+UNTIL_IT_LISTENS = 'until cat /proc/net/tcp /proc/net/tcp6 | grep -q "0:4853 0*:0000 0A"; do sleep 0.2; done'
 # The card that costs least, and one with rings, coalescence and several interrupts.
 VIRTIO = f"virtio-net-pci,netdev=wire,host_mtu={MTU},romfile="
 E1000E = "e1000e,netdev=wire,romfile="

@@ -6,8 +6,9 @@ import subprocess
 import command
 import pytest
 
-from guest import GUEST, HOST, inside
+from guest import GUEST, HOST, UNTIL_IT_LISTENS, inside
 from packets import QueuePair
+from test_pingpong import listening
 
 SIZE = 60
 HARMS = {
@@ -22,7 +23,7 @@ HARMS = {
 @contextlib.contextmanager
 def rxe(guest):
     server = guest.start(f"timeout 30 ibv_rc_pingpong -g 1 -s {SIZE} -n 2")
-    guest.run("sleep 1.5")
+    guest.run(UNTIL_IT_LISTENS)
     with inside(guest.namespace):
         pair = QueuePair(HOST, GUEST, 18515)
     yield pair
@@ -34,8 +35,8 @@ def rxe(guest):
 @contextlib.contextmanager
 def ours(guest):
     line = [*guest.at_host(), command.HODO, "pingpong", "--listen", "127.0.0.1", "-s", str(SIZE), "-n", "2"]
-    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        guest.run("sleep 0.5")
+    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        listening(process)
         with inside(guest.namespace):
             pair = QueuePair("127.0.0.2", "127.0.0.1", 18515)
         yield pair

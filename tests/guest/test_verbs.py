@@ -10,7 +10,7 @@ import subprocess
 import command
 import pytest
 
-from guest import GUEST, HOST
+from guest import GUEST, HOST, UNTIL_IT_LISTENS
 from test_pingpong import listening, ours
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -72,7 +72,7 @@ def test_stock_ping_pong_is_the_far_end(verbs, how):
     assert status == 0 and f"{400 * size} bytes" in said, said
     assert server.wait()[0] == 0
     server = verbs.start(f"{line} --listen 0.0.0.0")
-    status, said = verbs.run(f"sleep 2; {stock} {GUEST}")
+    status, said = verbs.run(f"{UNTIL_IT_LISTENS}; {stock} {GUEST}")
     assert status == 0 and f"{400 * size} bytes" in said, said
     assert server.wait()[0] == 0
 

@@ -55,7 +55,9 @@ class Wire:
     def to_guest(self, frame):
         """Waits for room: what does not fit meanwhile is kept by the device's own queue."""
         select.select([], [self.near], [])
-        self.near.send(frame.ljust(SMALLEST, b"\0"))
+        # QEMU is gone: `carry` ends with its next look.
+        with contextlib.suppress(ConnectionError):
+            self.near.send(frame.ljust(SMALLEST, b"\0"))
 
     def to_host(self, frame):
         """The kernel takes any frame while the device is up."""

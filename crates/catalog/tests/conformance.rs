@@ -1,5 +1,5 @@
 //! One suite over every protocol of the catalog, on real sockets: each behaves in the same way.
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Opened, Protocol, Settings, protocols};
 use hodo_io::Clock;

@@ -1,5 +1,5 @@
 //! Peers that break the rules: a server goes on for the others, a client says what is wrong within its timeout.
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Protocol, Settings, protocols};
 use hodo_io::Clock;

@@ -1,5 +1,5 @@
 //! Tests of the tester itself on the simulated network: known truth in, the same figures out.
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Line, Settings, limit};
 use hodo_measure::{

@@ -1,5 +1,5 @@
 //! Tests of the bound that limits a measurement over a line.
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Line, Opened, limit, protocols};
 use hodo_measure::{Binding, Limit, LimitKind, Measurement, Mode, Plan, Test, Unwatched, run};

@@ -1,6 +1,6 @@
 //! A server with one thread accepts on the thread that serves: nobody waits for long because another is busy.
 
-mod plans;
+use crate::plans;
 
 use hodo_catalog::ServeSettings;
 use hodo_machine::Wait;

@@ -1,5 +1,5 @@
 //! Tests that every plan on one host has a plain loop of bare sockets.
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Settings, plain_loop};
 use hodo_measure::PlainLoop;

@@ -1,5 +1,5 @@
 //! Updates on real sockets, of every protocol whose far end sends them.
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Protocol, protocols};
 use hodo_io::Clock;

@@ -73,6 +73,7 @@ fn benchmark(options: &WhyOptions) -> Result<Benchmark, Error> {
         choice,
         timing: Timing { repeats: Repeats::Fixed(REPEATS), wait: options.wait, timeout: options.timeout, ..timing },
         conditions: options.conditions.conditions()?,
+        beside: None,
     };
     if options.sizes.is_none() {
         // Of the protocol's usual sizes the largest says most of a line.

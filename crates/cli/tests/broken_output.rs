@@ -1,7 +1,7 @@
 //! Output that goes nowhere: a full disk, a pipe whose reader has gone. The program does not panic, and its exit status tells
 //! what happened.
 
-mod common;
+use crate::common;
 use common::{Folder, Ran, hodo, ran};
 use std::fs::OpenOptions;
 use std::process::Stdio;

@@ -1,6 +1,6 @@
 //! The help and the version of the program.
 
-mod common;
+use crate::common;
 use common::{assert_snapshot, run};
 
 #[test]

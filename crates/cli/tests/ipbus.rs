@@ -1,6 +1,6 @@
 //! `hodo ipbus` on files, and on a device that `hodo serve` makes from one of them.
 
-mod common;
+use crate::common;
 use common::{Ran, Served, assert_snapshot, hodo, ran};
 
 /// Runs it where the address tables are, so that what it prints names no folder.

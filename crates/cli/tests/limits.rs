@@ -1,6 +1,6 @@
 //! The calculator alone.
 
-mod common;
+use crate::common;
 use common::{Folder, assert_snapshot, run};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Outputs rebuilt from results, and two results compared.
 
-mod common;
+use crate::common;
 use common::{Folder, Ran, assert_snapshot, hodo, run};
 use serde_json::Value;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Wrong command lines: exit status 2, and a message that names the option, its value and what is allowed.
 
-mod common;
+use crate::common;
 use common::{Folder, run};
 
 #[test]

@@ -1,6 +1,6 @@
 //! An order to a server's threads is carried out at once, whether they sleep or are busy.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, TIMEOUT, anywhere};
 use hodo_io::{Attendant, Bell, ServeOptions, Server, SocketSettings, Stop};

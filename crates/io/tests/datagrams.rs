@@ -1,7 +1,7 @@
 //! Datagrams arrive whole and in one piece or not at all, whatever is sent together and received together.
 
-mod echo;
-mod stopping;
+use crate::echo;
+use crate::stopping;
 
 use echo::Echo;
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};

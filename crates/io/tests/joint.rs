@@ -1,6 +1,6 @@
 //! A hub on one endpoint: clients over TCP, boards over UDP, over real sockets.
 
-mod forwarder;
+use crate::forwarder;
 
 use forwarder::{Client, Hub, PAYLOAD_MAX, TIMEOUT, board, with_boards};
 use hodo_machine::Wait;

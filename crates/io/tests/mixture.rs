@@ -1,7 +1,7 @@
 //! Streams and datagrams, opened and accepted, from several addresses, at one endpoint.
 
-mod echo;
-mod stopping;
+use crate::echo;
+use crate::stopping;
 
 use echo::{Echo, TIMEOUT, anywhere, drive, udp};
 use hodo_io::{Clock, Endpoint, Listener, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};

@@ -1,7 +1,7 @@
 //! Ports for datagrams: the address and interface where one came in, groups, broadcasts, and the port that one is sent from.
 
-mod echo;
-mod stopping;
+use crate::echo;
+use crate::stopping;
 
 use echo::{Echo, TIMEOUT, anywhere, drive, udp};
 use hodo_io::{Clock, Endpoint, Multicast, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};

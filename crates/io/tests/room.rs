@@ -1,7 +1,7 @@
 //! A server takes no more connections than it has places for: a machine that closes others for new ones refuses none, and
 //! where it keeps those that it has, the newest are turned away.
 
-mod stopping;
+use crate::stopping;
 
 use hodo_io::{ServeOptions, Server, SocketSettings, Stop};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};

@@ -1,6 +1,6 @@
 //! A server of several threads ends when one of them does.
 
-mod echo;
+use crate::echo;
 
 use echo::Echo;
 use hodo_io::{ServeOptions, Server, SocketSettings, Stop};

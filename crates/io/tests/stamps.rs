@@ -1,7 +1,7 @@
 //! An endpoint stamps a mark with the moment that it names: before the write, after it, or what the machine knew.
 
-mod echo;
-mod stopping;
+use crate::echo;
+use crate::stopping;
 
 use echo::Echo;
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};

@@ -1,6 +1,6 @@
 //! Streams deliver every byte in its place, whatever the sockets take at once, and hold back their machines in pairs.
 
-mod stopping;
+use crate::stopping;
 
 use hodo_io::{Clock, Endpoint, ServeOptions, Server, SocketSettings, Sockets};
 use hodo_machine::{Address, Bytes, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};

@@ -1,6 +1,6 @@
 //! The counters of a TCP connection outlive it.
 
-mod echo;
+use crate::echo;
 
 use echo::{Echo, TIMEOUT, anywhere};
 use hodo_io::{Clock, SocketSettings, Sockets, TcpCounters, Transport};

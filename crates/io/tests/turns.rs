@@ -1,6 +1,6 @@
 //! A machine that always has more to send still notices its peers, its timers and a stop.
 
-mod stopping;
+use crate::stopping;
 
 use hodo_io::{Clock, ServeOptions, Server, SocketSettings};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};

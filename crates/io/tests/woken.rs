@@ -1,6 +1,6 @@
 //! A thread that others wake returns from its wait, whenever they did.
 
-mod echo;
+use crate::echo;
 
 use echo::Echo;
 use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};

@@ -55,8 +55,8 @@ pub struct Pair {
     kind: Figure,
 }
 
-/// Pairs the measurements of the same plan: protocol, test, mode, sizes, window, channels, batch, wait and rate asked. A ratio whose whole
-/// interval lies within `same_within` of 1 is the same.
+/// Pairs the measurements of the same plan: protocol, test, mode, sizes, window, channels, batch, wait, rate asked and the flow
+/// beside. A ratio whose whole interval lies within `same_within` of 1 is the same.
 ///
 /// A plan that was run several times is paired in order. The interval of the ratio comes from the two intervals,
 /// taken as independent, on the logarithmic scale (the method of variance estimates recovery): with r = b/a,
@@ -227,7 +227,13 @@ fn estimate(figure: Figure, m: &Measurement) -> Option<&Estimate> {
 fn same_plan(a: &Measurement, b: &Measurement) -> bool {
     let key = |m: &Measurement| (m.test, m.mode, m.size_bytes, m.size_min_bytes, m.size_max_bytes);
     let drive = |m: &Measurement| (m.window, m.channels, m.batch, m.rounds, m.rate_asked, m.pace_asked);
-    figure::protocol_text(a) == figure::protocol_text(b) && a.wait == b.wait && key(a) == key(b) && drive(a) == drive(b)
+    let other =
+        |m: &Measurement| m.beside.as_ref().map(|b| (b.protocol.clone(), b.test, b.mode, b.size_bytes, b.pace_asked));
+    figure::protocol_text(a) == figure::protocol_text(b)
+        && a.wait == b.wait
+        && key(a) == key(b)
+        && drive(a) == drive(b)
+        && other(a) == other(b)
 }
 
 fn tool_text(document: &Document) -> String {

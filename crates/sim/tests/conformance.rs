@@ -1,5 +1,5 @@
 //! The checker of every protocol, tried on a small protocol that conforms and on small ones that do not.
-mod common;
+use crate::common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output};

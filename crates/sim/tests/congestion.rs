@@ -1,5 +1,5 @@
 //! Congestion control of simulated streams, against the law that it is known to follow.
-mod common;
+use crate::common;
 
 use common::{Ask, Echo, PEER, ideal, sim};
 use hodo_machine::{Driver, Wait};

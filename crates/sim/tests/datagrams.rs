@@ -1,5 +1,5 @@
 //! Datagrams over the simulated network: what is configured is what happens.
-mod common;
+use crate::common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
 use hodo_machine::{Address, Closed, Driver, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};

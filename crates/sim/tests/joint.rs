@@ -1,5 +1,5 @@
 //! One network with streams and datagrams in it.
-mod common;
+use crate::common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run};
 use hodo_machine::{Address, Driver, Peer};

@@ -1,5 +1,5 @@
 //! Streams over the simulated network: bytes in order under everything, and what faults cost.
-mod common;
+use crate::common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
 use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};

@@ -1,5 +1,5 @@
 //! How virtual time goes on, and how nodes and directions differ.
-mod common;
+use crate::common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal, run, sim};
 use hodo_machine::{Address, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};

@@ -1,5 +1,5 @@
 //! A world of machines of several types, to which things happen.
-mod common;
+use crate::common;
 
 use common::{Ask, Caller, CallerEvent, Echo, PEER, at_us, ideal};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};

@@ -2,7 +2,7 @@
 
 use crate::placement::Placement;
 use crate::steps::Steps;
-use crate::{Choice, Error, Settings, Timing, Uri, environment, plan};
+use crate::{Choice, Error, OtherFlow, Settings, Timing, Uri, environment, plan};
 use hodo_measure::units::cpus_text;
 use hodo_measure::{Document, Measurement, Plan, SCHEMA, Tool};
 use std::net::SocketAddr;
@@ -36,6 +36,8 @@ pub struct Benchmark {
     pub timing: Timing,
     /// Where and under which settings it runs.
     pub conditions: Conditions,
+    /// Another flow that runs at the same time.
+    pub beside: Option<OtherFlow>,
 }
 
 /// Where and under which settings a benchmark runs.
@@ -92,7 +94,7 @@ impl Benchmark {
     #[must_use]
     pub fn new(link: Uri) -> Benchmark {
         let timing = Timing::of(&link);
-        Benchmark { link, choice: Choice::default(), timing, conditions: Conditions::default() }
+        Benchmark { link, choice: Choice::default(), timing, conditions: Conditions::default(), beside: None }
     }
 
     /// Returns the measurements to be run, one after the other; never none.
@@ -126,6 +128,7 @@ impl Benchmark {
             )));
         }
         crate::congestion::check_congestion(self.conditions.congestion.as_deref())?;
+        self.beside.as_ref().map_or(Ok(()), |other| other.check(self))?;
         self.check_simulation(plans)
     }
 
@@ -163,11 +166,21 @@ impl Benchmark {
         Steps { benchmark: self, stop, observer, document }.run(plans)
     }
 
+    /// Returns the number of rows and pairs of rows that are run for these plans.
+    #[must_use]
+    pub fn steps(&self, plans: &[Plan]) -> usize {
+        plans.len() * if self.beside.as_ref().is_some_and(|other| other.is_compared) { 2 } else { 1 }
+    }
+
     /// Returns the processors and buffers of both sides.
     pub(crate) fn placement(&self, plan: &Plan) -> Placement {
-        let asked = self.conditions.cpus.as_deref();
         // A round is of all channels, so one thread drives them.
-        let channels = if plan.rounds { 1 } else { plan.channels };
+        self.placement_of(plan, if plan.rounds { 1 } else { plan.channels })
+    }
+
+    /// Returns the processors and buffers of both sides for this many channels that run at the same time.
+    pub(crate) fn placement_of(&self, plan: &Plan, channels: u32) -> Placement {
+        let asked = self.conditions.cpus.as_deref();
         let far_end_here = self.link.wants_far_end();
         let placement = Placement::of(asked, &online_cpus(), channels, far_end_here);
         placement.with_far_on_one(self.link.protocol.description().has_one_thread).with_buffers(

@@ -1,6 +1,7 @@
 //! A benchmark from URI to result, for any [`Protocol`].
 
 mod benchmark;
+mod beside;
 mod congestion;
 mod demonstration;
 pub mod doctor;
@@ -32,6 +33,7 @@ mod uri;
 mod why;
 
 pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document};
+pub use beside::OtherFlow;
 pub use congestion::check_congestion;
 pub use demonstration::{brief, demonstration};
 pub use error::{Error, ended};

@@ -32,6 +32,8 @@ pub(crate) struct Row<'a> {
     is_real: bool,
     /// Whether both ends are on this host.
     is_here: bool,
+    /// Whether another row is measured at the same time.
+    is_beside: bool,
     looks: Mutex<Vec<PlainLoop>>,
     alone_ns: Vec<f64>,
 }
@@ -57,9 +59,25 @@ impl<'a> Row<'a> {
             wire,
             is_real: !benchmark.link.simulated,
             is_here: opened.is_here(),
+            is_beside: false,
             looks: Mutex::default(),
             alone_ns: Vec::new(),
         }
+    }
+
+    /// Measures the row while another one is measured: bare sockets would have the machine for themselves neither around it nor in
+    /// between, and its own operations one at a time only before.
+    pub(crate) fn measure_beside(
+        mut self,
+        opened: &mut Opened,
+        line: Line,
+        interface: Option<String>,
+        far_end: Option<&Running>,
+    ) -> (Measurement, Option<LinkError>) {
+        self.is_beside = true;
+        let run = self.run(opened, 0, interface, far_end);
+        let error = run.error.clone();
+        (self.judged(run, opened, line), error)
     }
 
     /// Measures the row and what is around it. Returns also the reason why the link cannot go on, if it cannot.
@@ -89,7 +107,7 @@ impl<'a> Row<'a> {
 
     /// Returns whether bare sockets can do what the row does.
     fn has_plain_loop(&self) -> bool {
-        self.is_real && self.wire.theory.is_none() && self.is_here
+        self.is_real && self.wire.theory.is_none() && self.is_here && !self.is_beside
     }
 
     /// Returns whether the row's operations one at a time say something of it: neither of a lone operation nor of updates.
@@ -109,7 +127,7 @@ impl<'a> Row<'a> {
     }
 
     /// Measures the row's operations one at a time.
-    fn look_alone(&mut self, opened: &mut Opened) {
+    pub(crate) fn look_alone(&mut self, opened: &mut Opened) {
         if self.has_round_trip() && !self.stop.load(Ordering::Relaxed) {
             self.alone_ns.extend(alone(opened, self.plan, self.wire));
         }

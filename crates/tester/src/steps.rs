@@ -1,11 +1,13 @@
 //! The steps of a run: a far end where it is needed, a link, a measurement, its limit, and the next.
 
+use crate::beside;
 use crate::line::line;
 use crate::placement::Placement;
 use crate::row::Row;
 use crate::running::Running;
-use crate::{Benchmark, Error, Observer, Opened, Settings, Uri, environment};
+use crate::{Benchmark, Error, Line, Observer, Opened, Settings, Unobserved, Uri, environment};
 use hodo_io::nic::Nic;
+use hodo_measure::limits::OnTheWire;
 use hodo_measure::{Document, FarEndFacts, LinkError, Measurement, Plan, State, Verdict};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,33 +22,58 @@ pub(crate) struct Steps<'a> {
 impl Steps<'_> {
     /// Runs the plans in turn. The measurements are in the document, also after an error.
     pub(crate) fn run(&mut self, plans: &[Plan]) -> Result<(), Error> {
-        let mut far_end = None;
+        let mut far_ends = [None, None];
         let mut failure = Ok(());
-        for plan in plans {
-            self.observer.begin(&self.benchmark.link, plan);
-            let step = self.step(plan, &mut far_end);
-            let stopped = self.stop.load(Ordering::Relaxed);
-            let (mut measurement, next) = match step {
-                // Nothing that could be measured: the command line is wrong.
-                Err(error @ Error::Usage(_)) => return Err(error),
-                Err(_) if stopped => {
-                    (self.unmeasured(plan, State::Interrupted, "nothing had been counted yet"), Next::End(Ok(())))
+        for (index, plan) in plans.iter().enumerate() {
+            let other = self.benchmark.beside.as_ref();
+            if other.is_none_or(|other| other.is_compared) {
+                let step = |steps: &mut Self| Ok(vec![steps.step(plan, &mut far_ends[0])?]);
+                match self.record(plan, step)? {
+                    Next::End(result) => return failure.and(result),
+                    Next::Plan(result) => failure = failure.and(result),
                 }
-                Err(error) => (self.unmeasured(plan, State::Failed, &error.to_string()), Next::End(Err(error))),
-                Ok((measurement, error)) => (measurement, self.next(error, stopped)),
-            };
+            }
+            if let Some(other) = other {
+                let beside = other.plan(index)?;
+                match self.record(plan, |steps| steps.pair(plan, (&other.benchmark, &beside), &mut far_ends))? {
+                    Next::End(result) => return failure.and(result),
+                    Next::Plan(result) => failure = failure.and(result),
+                }
+            }
+        }
+        failure
+    }
+
+    /// Makes one step of a plan, and adds its rows to the document.
+    fn record(
+        &mut self,
+        plan: &Plan,
+        step: impl FnOnce(&mut Self) -> Result<Vec<(Measurement, Option<LinkError>)>, Error>,
+    ) -> Result<Next, Error> {
+        self.observer.begin(&self.benchmark.link, plan);
+        let step = step(self);
+        let stopped = self.stop.load(Ordering::Relaxed);
+        let (measurements, next) = match step {
+            // Nothing that could be measured: the command line is wrong.
+            Err(error @ Error::Usage(_)) => return Err(error),
+            Err(_) if stopped => {
+                (vec![self.unmeasured(plan, State::Interrupted, "nothing had been counted yet")], Next::End(Ok(())))
+            }
+            Err(error) => (vec![self.unmeasured(plan, State::Failed, &error.to_string())], Next::End(Err(error))),
+            Ok(rows) => {
+                let (measurements, errors): (Vec<_>, Vec<_>) = rows.into_iter().unzip();
+                (measurements, self.next(errors.into_iter().flatten().next(), stopped))
+            }
+        };
+        for mut measurement in measurements {
             if let Some(preset) = self.benchmark.choice.preset {
                 measurement.published = preset.published(plan);
             }
             self.observer.end(&measurement);
             self.document.measurements.push(measurement);
             self.observer.added(self.document);
-            match next {
-                Next::End(result) => return failure.and(result),
-                Next::Plan(result) => failure = failure.and(result),
-            }
         }
-        failure
+        Ok(next)
     }
 
     /// Returns whether the next plan may do better after this one's error.
@@ -63,40 +90,82 @@ impl Steps<'_> {
     /// Makes one measurement with its limit. Returns also the reason why the link cannot go on, if it cannot.
     fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.benchmark.placement(plan);
-        let uri = self.meet(&placement, far_end)?;
-        let far_process = far_end.as_ref().and_then(Running::process).cloned();
-        let settings = Settings { far_process, ..self.benchmark.settings(plan, &placement) };
+        let uri = self.meet(self.benchmark, &placement, far_end)?;
+        let mut ready = self.ready((self.benchmark, plan), uri, placement, far_end.as_ref())?;
+        let Ready { opened, line, nic, placement, settings, wire } = &mut ready;
+        let attended = (self.stop, self.observer);
+        let row = Row::new(self.benchmark, attended, plan, placement, settings, wire, opened);
+        Ok(row.measure(opened, *line, nic.take(), far_end.as_mut()))
+    }
+
+    /// Makes two measurements at the same time. Returns also the reasons why their links cannot go on.
+    fn pair(
+        &mut self,
+        plan: &Plan,
+        other: (&Benchmark, &Plan),
+        far_ends: &mut [Option<Running>; 2],
+    ) -> Result<Vec<(Measurement, Option<LinkError>)>, Error> {
+        let own = (self.benchmark, plan);
+        let shares = own.0.link == other.0.link;
+        let places = beside::placements(own.0.placement_of(plan, plan.channels + other.1.channels));
+        let [far_end, far_end_of_other] = far_ends;
+        let uri = self.meet(own.0, &places[0], far_end)?;
+        let uri_of_other = if shares { uri.clone() } else { self.meet(other.0, &places[1], far_end_of_other)? };
+        let far_end_of_other = if shares { far_end.as_ref() } else { far_end_of_other.as_ref() };
+        let [place, place_of_other] = places;
+        let mut ready = self.ready(own, uri, place, far_end.as_ref())?;
+        let mut ready_of_other = self.ready(other, uri_of_other, place_of_other, far_end_of_other)?;
+        let Ready { opened, line, nic, placement, settings, wire } = &mut ready;
+        let mut row = Row::new(own.0, (self.stop, self.observer), plan, placement, settings, wire, opened);
+        row.look_alone(opened);
+        let first = || row.measure_beside(opened, *line, nic.take(), far_end.as_ref());
+        let Ready { opened, line, nic, placement, settings, wire } = &mut ready_of_other;
+        let mut row = Row::new(other.0, (self.stop, &Unobserved), other.1, placement, settings, wire, opened);
+        row.look_alone(opened);
+        let second = || row.measure_beside(opened, *line, nic.take(), far_end_of_other);
+        let (mut found, mut found_of_other) = std::thread::scope(|scope| {
+            let second = scope.spawn(second);
+            (first(), second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        beside::pair([&mut found.0, &mut found_of_other.0]);
+        Ok(vec![found, found_of_other])
+    }
+
+    /// Opens a link for a plan.
+    fn ready(
+        &mut self,
+        (benchmark, plan): (&Benchmark, &Plan),
+        uri: Uri,
+        placement: Placement,
+        far_end: Option<&Running>,
+    ) -> Result<Ready, Error> {
+        let far_process = far_end.and_then(Running::process).cloned();
+        let settings = Settings { far_process, ..benchmark.settings(plan, &placement) };
         let mut opened = crate::open(&uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(Nic::towards);
-        let line = line(&self.benchmark.conditions, nic.as_ref());
+        let line = line(&benchmark.conditions, nic.as_ref());
         if plan.stages {
-            let pages = far_end.as_ref().and_then(Running::pages).or(self.benchmark.conditions.pages);
+            let pages = far_end.and_then(Running::pages).or(benchmark.conditions.pages);
             if let Err(why) = uri.protocol.add_stages(&uri, &mut opened, pages) {
                 self.observer.say(&why);
             }
         }
-        let facts = opened.far_end.as_ref().or(far_end.as_ref().map(Running::facts)).cloned();
+        let facts = opened.far_end.as_ref().or(far_end.map(Running::facts)).cloned();
         let nic_name = nic.as_ref().map(|nic| nic.name.clone());
         self.note(&opened, &placement, nic, facts);
         let wire = uri.protocol.on_the_wire(&uri, plan)?;
-        let row = Row::new(self.benchmark, (self.stop, self.observer), plan, &placement, &settings, &wire, &opened);
-        Ok(row.measure(&mut opened, line, nic_name, far_end.as_mut()))
+        Ok(Ready { opened, line, nic: nic_name, placement, settings, wire })
     }
 
     /// Returns where the far end is. One that is started here runs on until a plan needs another placement.
-    fn meet(&self, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
-        if !self.benchmark.link.wants_far_end() {
-            return Ok(self.benchmark.link.clone());
+    fn meet(&self, benchmark: &Benchmark, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
+        if !benchmark.link.wants_far_end() {
+            return Ok(benchmark.link.clone());
         }
         if far_end.as_ref().is_none_or(|far_end| far_end.placement() != placement) {
             // The one before ends first, so that the two do not share a processor.
             drop(far_end.take());
-            *far_end = Some(Running::start(
-                &self.benchmark.link,
-                &self.benchmark.timing,
-                &self.benchmark.conditions,
-                placement,
-            )?);
+            *far_end = Some(Running::start(&benchmark.link, &benchmark.timing, &benchmark.conditions, placement)?);
         }
         let started = far_end.as_ref().expect("it was started above");
         Ok(started.link().clone())
@@ -128,4 +197,15 @@ impl Steps<'_> {
 enum Next {
     Plan(Result<(), Error>),
     End(Result<(), Error>),
+}
+
+/// An open link, ready for its row.
+struct Ready {
+    opened: Opened,
+    line: Line,
+    /// The interface that it leaves by.
+    nic: Option<String>,
+    placement: Placement,
+    settings: Settings,
+    wire: OnTheWire,
 }

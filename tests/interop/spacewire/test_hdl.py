@@ -25,7 +25,8 @@ def run(*arguments, **options):
 
 @pytest.fixture(scope="module")
 def library():
-    run("cargo", "build", "--locked", "--package", "hodo-spacewire-hdl", cwd=command.ROOT)
+    # The library, with an example for which the features of the tests are chosen.
+    run(*command.BUILD, "--lib", "--example", "port", cwd=command.ROOT)
     return TARGET / "debug/libhodo_spacewire_hdl.a"
 
 

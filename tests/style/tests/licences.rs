@@ -61,7 +61,7 @@ fn no_dependency_is_there_twice() {
 fn compiled() -> Vec<Package> {
     let target = host();
     let arguments = ["tree", "--offline", "--locked", "--workspace", "-e", "all", "--target", &target];
-    let tree = cargo(&[&arguments[..], &["--prefix", "none", "--no-dedupe", "-f", "{p}"]].concat());
+    let tree = cargo(&[&arguments[..], &["--prefix", "none", "-f", "{p}"]].concat());
     let there: BTreeSet<(&str, &str)> = tree
         .lines()
         .filter_map(|line| {

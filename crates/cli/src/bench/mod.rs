@@ -37,7 +37,8 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     let timing = &benchmarks[0].timing;
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
-    let progress = bench.follow.progress(plans.iter().map(Vec::len).sum());
+    let progress =
+        bench.follow.progress(benchmarks.iter().zip(&plans).map(|(benchmark, plans)| benchmark.steps(plans)).sum());
     if bench.follow.quiet && outputs.are_none() && bench.choice.require.is_empty() {
         terminal::remark("--quiet without a file keeps no figure; add --json FILE, --tsv FILE or --out DIR");
     }

@@ -1,7 +1,25 @@
-//! The tests that netperf's users look for, under the names that they know.
+//! The text under the help of `hodo bench`: the links and studies of this build, and the tests that netperf's users look for, under the
+//! names that they know.
 
-/// Stands under `hodo bench --help`.
-pub const NETPERF: &str = "\
+use hodo_catalog::{Protocol, protocols};
+
+/// Returns the text under `hodo bench --help`.
+pub fn after_help() -> String {
+    let line = |protocol: &'static dyn Protocol| {
+        let description = protocol.description();
+        let schemes = description.schemes.join(", ");
+        let bare = hodo_catalog::uri(description.name).ok();
+        let mut studies: Vec<_> =
+            bare.iter().flat_map(|link| protocol.presets(link)).map(|preset| preset.name).collect();
+        studies.dedup();
+        let studies = if studies.is_empty() { String::new() } else { format!("; --preset {}", studies.join(", ")) };
+        format!("  {:<11}{}\n             {schemes}{studies}\n", description.name, description.about)
+    };
+    let links: String = protocols().map(line).collect();
+    format!("Protocols, with the schemes of their links and the studies that they repeat:\n{links}\n{NETPERF}")
+}
+
+const NETPERF: &str = "\
 netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   TCP_STREAM   hodo bench tcp --test rate --mode send --sizes 128K
   TCP_MAERTS   hodo bench tcp --test rate --mode receive --sizes 128K

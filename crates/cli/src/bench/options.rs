@@ -1,4 +1,4 @@
-use super::netperf::NETPERF;
+use super::netperf::after_help;
 use super::{Follow, OutputOptions, Progress, plan};
 use crate::Error;
 use crate::realtime::RealtimeOptions;
@@ -14,11 +14,10 @@ use std::time::Duration;
 
 /// Measures a link: rates, latencies, their limit, and what they cost.
 #[derive(Debug, Args)]
-#[command(after_help = NETPERF)]
+#[command(after_help = after_help())]
 pub struct BenchOptions {
-    /// A URI such as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or the name of a protocol: tcp, udp, unix,
-    /// ipbus, chtcp-2.0 (IPbus through a hub), farm, pva. With a bare name, the far end is started on this host, in its
-    /// own process, and stopped at the end.
+    /// A URI such as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or the name of a protocol or scheme, as listed below. With a
+    /// bare name, the far end is started on this host, in its own process, and stopped at the end.
     #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
     pub link: Uri,
     /// The measurement.
@@ -45,8 +44,7 @@ pub struct TestOptions {
     /// suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
-    /// A published study to repeat, with its own figures beside: epics-get, the gets of pvAccess over 1 and 1000 channels;
-    /// rc-study, the ping-pong of RDMA over size, path MTU, receive depth and wait.
+    /// A published study to repeat, with its own figures beside: one of those listed below.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["test", "rate"])]
     pub preset: Option<String>,
     /// Direction of the payload: both (out and back), send or receive [default: both, or the only one that the
@@ -84,6 +82,13 @@ pub struct TestOptions {
     /// spaces their packets, too.
     #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true)]
     pub pace: Option<f64>,
+    /// Both directions at once, as independent traffic over connections of their own: a row for each.
+    #[arg(long, conflicts_with_all = ["mode", "preset"])]
+    pub bidir: bool,
+    /// Measure each row twice: alone, and beside the rate test over this link, which has a row, too. Its far end is that of the row where
+    /// the two are the same.
+    #[arg(long, value_name = "LINK", value_parser = hodo_catalog::uri, conflicts_with_all = ["bidir", "preset"])]
+    pub under: Option<Uri>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]
     pub reconnect: bool,

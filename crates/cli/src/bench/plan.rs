@@ -2,8 +2,8 @@
 
 use super::options::{BenchOptions, MeasuringOptions};
 use crate::Error;
-use hodo_measure::{Repeats, Until};
-use hodo_tester::{Benchmark, Choice, Conditions, Host, Preset, Timing, Uri};
+use hodo_measure::{Mode, Repeats, Test, Until};
+use hodo_tester::{Benchmark, Choice, Conditions, Host, OtherFlow, Preset, Timing, Uri};
 
 /// Returns the benchmarks that the options ask for: one, or one for each setting of a study. A far end that is started is this program
 /// in a process of its own.
@@ -18,7 +18,7 @@ pub fn benchmarks(bench: &BenchOptions) -> Result<Vec<Benchmark>, Error> {
 
 fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Benchmark, Error> {
     let BenchOptions { link, choice, measure, .. } = bench;
-    Ok(Benchmark {
+    let mut own = Benchmark {
         link: preset.map_or_else(|| link.clone(), |preset| preset.link(link)),
         choice: Choice {
             test: choice.test,
@@ -35,7 +35,31 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
         },
         timing: timing(bench, preset),
         conditions: Conditions { pages: measure.hub_pages, ..measure.conditions.conditions()? },
-    })
+        beside: None,
+    };
+    if choice.bidir {
+        own.choice.mode = Some(Mode::Send);
+        let mut back = own.clone();
+        back.choice.mode = Some(Mode::Receive);
+        own.beside = Some(OtherFlow { benchmark: Box::new(back), is_compared: false });
+    }
+    if let Some(load) = &choice.under {
+        own.beside = Some(OtherFlow { benchmark: Box::new(loaded(load, &own)?), is_compared: true });
+    }
+    Ok(own)
+}
+
+/// Returns the load that `--under` puts on a link: the largest operations of its suite, sent where that is possible.
+fn loaded(link: &Uri, own: &Benchmark) -> Result<Benchmark, Error> {
+    let modes = link.protocol.modes(link);
+    let mode = modes.iter().copied().find(|mode| *mode == Mode::Send).unwrap_or(modes[0]);
+    let choice = Choice { test: Some(Test::Rate), mode: Some(mode), batch: 1, ..Choice::default() };
+    let mut load = Benchmark { link: link.clone(), choice, ..own.clone() };
+    if link.protocol.name() != own.link.protocol.name() {
+        load.conditions.congestion = None;
+    }
+    load.choice.sizes.extend(load.plans()?.iter().map(|plan| plan.size.bounds().1).max());
+    Ok(load)
 }
 
 /// Returns the host of far ends that are started: a process of this program.
@@ -98,7 +122,7 @@ mod tests {
     use super::*;
     use crate::command_line::{Cli, Command};
     use clap::Parser;
-    use hodo_measure::{Mode, Plan, Size, Test};
+    use hodo_measure::{Plan, Size};
 
     fn bench(line: &str) -> Box<BenchOptions> {
         let words = ["hodo", "bench"].into_iter().chain(line.split_whitespace());
@@ -229,6 +253,30 @@ mod tests {
             repeats("tcp --confidence 99 --max-repeats 50"),
             Repeats::Confidence { percent: 99.0, width: 0.05, max: 50 }
         );
+    }
+
+    #[test]
+    fn two_flows_at_once_go_both_ways_or_one_loads_the_other() {
+        let plans_of = |line: &str| {
+            let own = benchmarks(&bench(line)).unwrap().remove(0);
+            let other = own.beside.as_ref().expect("another flow").benchmark.plans().unwrap();
+            (own.plans().unwrap(), other)
+        };
+        let (out, back) = plans_of("tcp --test rate --sizes 1K,4K --bidir");
+        assert!(out.iter().all(|plan| plan.mode == Mode::Send) && back.iter().all(|plan| plan.mode == Mode::Receive));
+        assert_eq!(
+            out.iter().map(|plan| plan.size).collect::<Vec<_>>(),
+            back.iter().map(|plan| plan.size).collect::<Vec<_>>()
+        );
+        let (own, load) = plans_of("udp --test latency --sizes 64 --under tcp");
+        assert_eq!((own[0].test, load[0].test, load[0].mode), (Test::Latency, Test::Rate, Mode::Send));
+        assert!(matches!(load[0].size, Size::Fixed(size) if size >= 32 << 10));
+        let refused = |line: &str| {
+            let own = benchmarks(&bench(line)).unwrap().remove(0);
+            own.check(&own.plans().unwrap()).unwrap_err().to_string()
+        };
+        assert!(refused("sim+tcp --test rate --bidir").contains("a simulated link carries one flow"));
+        assert!(refused("tcp --test rate --bidir --count 5").contains("--duration"));
     }
 
     #[test]

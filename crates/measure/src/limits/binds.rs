@@ -40,7 +40,8 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
         Some((Binding::Loss | Binding::Buffer | Binding::Window, _)) if like.is_some() => Binding::Line,
         Some((binds, why)) => {
             saw.push(why);
-            binds
+            // Which of the two was there first cannot be told.
+            if binds == Binding::Cpu && like.is_some() { Binding::Unknown } else { binds }
         }
         None if found.test == Test::Latency => Binding::RoundTrip,
         None if is_nearly => least,

@@ -1,6 +1,6 @@
 //! The hub between clients and boards, one step after the other.
-mod rack;
-mod rig;
+use crate::rack;
+use crate::rig;
 
 use hodo_ipbus::hub::{ANSWER, AllowList, BOARD, Ended, HubCommand, HubConfig, HubEvent, QUEUE};
 use hodo_ipbus::wire::hub::{Code, Replies};

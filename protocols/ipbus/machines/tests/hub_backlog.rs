@@ -1,6 +1,6 @@
 //! Clients that together ask a board for more than its queue holds: they wait, and nobody is refused.
-mod rack;
-mod rig;
+use crate::rack;
+use crate::rig;
 
 use hodo_ipbus::hub::{Ended, HubCommand, HubConfig};
 use hodo_ipbus::wire::hub::Code;

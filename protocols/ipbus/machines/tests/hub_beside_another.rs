@@ -1,6 +1,6 @@
 //! A hub on a board that another host numbers packets for, seen step by step: what its packets find, and what it tells.
-mod rack;
-mod rig;
+use crate::rack;
+use crate::rig;
 
 use hodo_ipbus::hub::HubConfig;
 use hodo_ipbus::wire::hub::Code;

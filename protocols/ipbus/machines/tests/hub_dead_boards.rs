@@ -1,6 +1,6 @@
 //! Boards that go away and come back, behind the hub.
-mod rack;
-mod rig;
+use crate::rack;
+use crate::rig;
 
 use hodo_ipbus::hub::{HubConfig, HubEvent};
 use hodo_ipbus::wire::Version;

@@ -1,6 +1,6 @@
 //! Replies that the hub takes for the answer to a packet, and those that it does not.
-mod rack;
-mod rig;
+use crate::rack;
+use crate::rig;
 
 use hodo_ipbus::hub::HubConfig;
 use hodo_ipbus::wire::hub::Code;

@@ -1,7 +1,6 @@
 //! Several hubs, and clients that need none, number packets of one board on the simulated network: nothing is done twice,
 //! none is said to be done that was not, and hardly any fails for the others.
-mod rack;
-mod scene;
+use crate::scene;
 
 use hodo_sim::conformance::seeds;
 use scene::{Cast, Observed, scene};

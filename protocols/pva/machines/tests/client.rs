@@ -1,6 +1,6 @@
 //! A client reads, writes, subscribes to and calls the channels of servers; every execution ends once, and what was lost comes back.
 
-mod rig;
+use crate::rig;
 
 use hodo_machine::{Address, Input, Machine, Peer};
 use hodo_pva::client::{ArrayRequest, ClientConfig, Command, Event, Failure, Kind, Lost};

@@ -1,6 +1,6 @@
 //! The connection is lost at every byte, either way: each execution ends once, updates keep their order, and everything works afterwards.
 
-mod rig;
+use crate::rig;
 
 use hodo_pva::client::{Command, Event, Failure, Kind};
 use hodo_pva::server::{Command as Ask, Event as Asked};

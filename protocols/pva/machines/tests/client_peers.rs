@@ -1,8 +1,8 @@
 //! The client against the recorded replies of the field's own servers: types by number, segments, both byte orders, texts in between,
 //! updates after a stop, a channel that the server closes.
 
-mod golden;
-mod rig;
+use crate::golden;
+use crate::rig;
 
 use golden::{hex, lines};
 use hodo_machine::{Instant, Peer};

@@ -1,6 +1,6 @@
 //! The client against a server that says what a test tells it to, in order or not.
 
-mod rig;
+use crate::rig;
 
 use hodo_machine::{Instant, Outbox, Peer};
 use hodo_pva::client::{ClientConfig, Command, Event, Failure, Kind, Lost};

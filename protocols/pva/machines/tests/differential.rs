@@ -1,7 +1,7 @@
 //! Values at random are decoded by pvDataCPP, and encoded by it to the bytes that we encode, in both byte orders.
 
-mod any;
-mod golden;
+use crate::any;
+use crate::golden;
 
 use golden::{hex, lines};
 use hodo_pva::wire::Side;

@@ -1,7 +1,7 @@
 //! Recorded conversations of the field's own clients and servers: every message is decoded to its last byte, and encodes to the same
 //! bytes again.
 
-mod golden;
+use crate::golden;
 
 use golden::session::{Heard, Session};
 use golden::{hex, lines};

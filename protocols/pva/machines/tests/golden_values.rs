@@ -1,6 +1,6 @@
 //! Types and values as pvDataCPP encodes them, in both byte orders: ours decode to the same contents and encode to the same bytes.
 
-mod golden;
+use crate::golden;
 
 use golden::hex;
 use hodo_pva::data::{Length, Members};

@@ -1,6 +1,6 @@
 //! Any value of any type survives the wire in both byte orders, whole and in part, and any bytes are refused or understood.
 
-mod any;
+use crate::any;
 
 use any::{any_type, any_value, members};
 use hodo_machine::Random;

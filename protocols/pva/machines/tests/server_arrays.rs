@@ -1,6 +1,6 @@
 //! A server reads, writes and cuts parts of arrays, within bounds; and answers what it does not know.
 
-mod rig;
+use crate::rig;
 
 use hodo_pva::client::{ArrayRequest, ClientConfig, Command, Event, Failure, Kind};
 use hodo_pva::data::Length;

@@ -1,6 +1,6 @@
 //! A server keeps as many operations as its clients have, in whatever order they come and go.
 
-mod rig;
+use crate::rig;
 
 use hodo_machine::Random;
 use hodo_pva::client::{Command, Kind};

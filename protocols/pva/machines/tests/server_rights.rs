@@ -1,6 +1,6 @@
 //! A server asks its rules who may do what, tells people about slow puts, and makes room for clients that need it.
 
-mod rig;
+use crate::rig;
 
 use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_pva::client::{ArrayRequest, ClientConfig, Command, Event, Failure, Kind};

@@ -1,6 +1,6 @@
 //! A connection begins as those of pvxs do, keeps itself alive, and ends when the other side is silent.
 
-mod golden;
+use crate::golden;
 
 use golden::{hex, lines};
 use hodo_machine::Instant;

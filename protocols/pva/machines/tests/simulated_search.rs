@@ -1,6 +1,6 @@
 //! A client finds the servers of its channels, by datagrams and by name servers, and finds them again.
 
-mod rig;
+use crate::rig;
 
 use hodo_machine::{Address, Instant, Peer};
 use hodo_pva::client::{Client, ClientConfig, Command, Event, Kind};

@@ -1,7 +1,7 @@
 //! Requests that fail, with the outcomes that verbs name, at both ends.
 
-mod bare;
-mod pair;
+use crate::bare;
+use crate::pair;
 
 use bare::{Bare, MTU};
 use hodo_machine::Instant;

@@ -1,6 +1,6 @@
 //! The requester, whose far end's responses are put together by hand.
 
-mod bare;
+use crate::bare;
 
 use bare::{Bare, MTU};
 use hodo_machine::{Input, Machine};

@@ -1,6 +1,6 @@
 //! The responder, whose far end's requests are put together by hand.
 
-mod bare;
+use crate::bare;
 
 use bare::{Bare, MTU, ack, nak, not_ready};
 use hodo_roce::wire::{Extended, NakCode, Opcode, Syndrome};

@@ -1,6 +1,6 @@
 //! Two adapters on a simulated network.
 
-mod pair;
+use crate::pair;
 
 use hodo_roce::{Access, Completed, Operation, Remote, Status};
 use hodo_sim::Network;

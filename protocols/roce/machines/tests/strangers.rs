@@ -1,6 +1,6 @@
 //! Hosts of far ends, and datagrams that are none of theirs.
 
-mod bare;
+use crate::bare;
 
 use bare::{Bare, CAPACITY, FAR, HOST, THEIRS, ack, flow, packet};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer};

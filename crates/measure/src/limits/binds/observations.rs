@@ -106,14 +106,23 @@ impl<'a> Observations<'a> {
         })
     }
 
+    /// Returns the share of the time for which a thread could run and had no processor, of the side that waited longer.
+    fn waited(&self) -> f64 {
+        let Observed { waited_for_processor_s, far_waited_for_processor_s, .. } = self.observed;
+        self.share(waited_for_processor_s.into_iter().chain(far_waited_for_processor_s).fold(0.0, f64::max))
+    }
+
     fn others(&self) -> Option<(Binding, String)> {
-        let Observed { waited_for_processor_s, far_waited_for_processor_s, others_s, steal_s, .. } = self.observed;
-        let waited_s = waited_for_processor_s.into_iter().chain(far_waited_for_processor_s).fold(0.0, f64::max);
+        let Observed { others_s, steal_s, .. } = self.observed;
         let (others, steal) = (self.share(others_s.unwrap_or(0.0)), self.share(steal_s.unwrap_or(0.0)));
+        // Of two flows each has threads that the other counts as others.
+        if self.found.beside.is_some() {
+            return None;
+        }
         if steal >= OTHERS {
             return Some((Binding::Others, format!("the hypervisor took {} of a processor", percent(steal))));
         }
-        let waited = self.share(waited_s);
+        let waited = self.waited();
         (waited >= WAITED && others >= OTHERS).then(|| {
             let (waited, others) = (percent(waited), percent(others));
             (
@@ -124,7 +133,8 @@ impl<'a> Observations<'a> {
     }
 
     fn processors(&self) -> Option<(Binding, String)> {
-        if self.found.elapsed_s < COUNTED_MIN_S {
+        // Of two flows each has the CPU time of both.
+        if self.found.elapsed_s < COUNTED_MIN_S || self.found.beside.is_some() {
             return None;
         }
         let cpu = &self.found.cpu;
@@ -136,7 +146,8 @@ impl<'a> Observations<'a> {
             .max_by(|a, b| a.0.total_cmp(&b.0));
         let own = sides.iter().filter_map(|(side, _)| side.as_ref().map(work)).sum::<f64>();
         let busiest = cpu.busiest_percent? - self.polling_of_both();
-        if busiest >= FULL_PERCENT && own >= busiest / 2.0 {
+        // Both sides may share a full processor by the scheduler's choice, with another one free: then neither has to wait.
+        if busiest >= FULL_PERCENT && own >= busiest / 2.0 && self.waited() >= WAITED {
             return Some((Binding::Cpu, format!("the busiest processor worked {busiest:.0} % of the time")));
         }
         fullest

@@ -98,7 +98,11 @@ fn at_half(busiest: f64, local: f64, remote: f64) -> Measurement {
 fn a_processor_binds_only_where_one_is_full_of_work() {
     let conditions = Conditions { round_trip: alone(100e3), ..Conditions::default() };
     assert_eq!(binds(&at_half(34.0, 30.0, 4.0), &conditions).0, Binding::Unknown);
-    assert_eq!(binds(&at_half(96.0, 60.0, 36.0), &conditions).0, Binding::Cpu);
+    // Both sides on one processor: each has to wait for the other, or it is full by chance.
+    let mut shared = at_half(96.0, 60.0, 36.0);
+    assert_eq!(binds(&shared, &conditions).0, Binding::Unknown);
+    shared.observed = Some(Observed { waited_for_processor_s: Some(0.3), ..Observed::default() });
+    assert_eq!(binds(&shared, &conditions).0, Binding::Cpu);
     // A far end on another host: its own processor is full.
     assert_eq!(binds(&at_half(20.0, 20.0, 97.0), &conditions).0, Binding::Cpu);
     let mut found = at_half(100.0, 100.0, 0.0);
@@ -178,15 +182,18 @@ fn a_rate_like_that_of_a_line_of_ethernet_says_so() {
     let lines: Vec<Path> = gigabit().into_iter().collect();
     let conditions = Conditions { lines, ..Conditions::default() };
     let full = Bound::line(&conditions.lines[0], &echo().cost(&conditions.lines[0], Packing::Stream)).operations_per_s;
-    let found = |share: f64| {
-        let found = row(Test::Rate, 10, full * share);
+    let found = |share: f64, cpu_percent: f64| {
+        let found = Measurement { cpu: at_half(0.0, cpu_percent, 0.0).cpu, ..row(Test::Rate, 10, full * share) };
         limit(&found, &echo(), &conditions, Some(&bare(1e6))).expect("a plain loop")
     };
-    let near = found(0.99);
+    let near = found(0.99, 20.0);
     assert_eq!(near.binds, Binding::Line);
     let saw = near.saw.expect("it says what it saw");
     assert!(saw.contains("looks like 1 Gbit/s Ethernet; say --line-rate 1G"), "{saw}");
-    assert_eq!(found(0.9).binds, Binding::Unknown);
+    assert_eq!(found(0.9, 20.0).binds, Binding::Unknown);
+    // A processor is full, too: either may have been first.
+    assert_eq!(found(0.99, 98.0).binds, Binding::Unknown);
+    assert_eq!(found(0.9, 98.0).binds, Binding::Cpu);
 }
 
 #[test]

@@ -1,0 +1,10 @@
+//! The tests that need no process of their own, in one program: that is built in a fraction of the time.
+
+mod conformance;
+mod hostile;
+mod known_truth;
+mod limits;
+mod one_thread;
+mod plain_loops;
+mod plans;
+mod updates;

@@ -1,0 +1,43 @@
+use crate::{Measurement, Mode, Test};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Another row that was measured at the same time. The CPU time of each is that of both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Beside {
+    /// The protocol's name in the catalog.
+    pub protocol: String,
+    /// The kind of test.
+    pub test: Test,
+    /// Which way the payload went.
+    pub mode: Mode,
+    /// Bytes of payload per operation; null where sizes were drawn.
+    pub size_bytes: Option<u64>,
+    /// The most payload bits per second requested of it; absent without a pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace_asked: Option<f64>,
+    /// The median of its payload bits per second.
+    pub payload_bits_per_s: f64,
+}
+
+impl Beside {
+    /// Returns a row as another one sees it.
+    #[must_use]
+    pub fn of(row: &Measurement) -> Beside {
+        Beside {
+            protocol: row.protocol.clone(),
+            test: row.test,
+            mode: row.mode,
+            size_bytes: row.size_bytes,
+            pace_asked: row.pace_asked,
+            payload_bits_per_s: row.rate.payload_bits_per_s.median,
+        }
+    }
+}
+
+impl fmt::Display for Beside {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Beside { protocol, test, mode, payload_bits_per_s, .. } = self;
+        write!(to, "beside {protocol} {test} {mode} at {}", crate::limits::format_rate(*payload_bits_per_s))
+    }
+}

@@ -1,0 +1,10 @@
+//! The tests that need no process of their own, in one program: that is built in a fraction of the time.
+
+mod common;
+mod conformance;
+mod congestion;
+mod datagrams;
+mod joint;
+mod streams;
+mod time;
+mod world;

@@ -1,0 +1,9 @@
+//! The tests that need no process of their own, in one program: that is built in a fraction of the time.
+
+mod by_time;
+mod fairness;
+mod overtaken;
+mod reconnect;
+mod stages;
+mod unproven;
+mod updates;
