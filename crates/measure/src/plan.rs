@@ -183,6 +183,7 @@ impl Plan {
             rate_asked: self.scheduled_rate(),
             pace_asked: self.pace,
             in_flight_median: None,
+            connection: None,
             wait: self.wait.to_string(),
             seed: self.seed,
             repeats: 0,

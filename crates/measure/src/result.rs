@@ -1,5 +1,6 @@
 //! The result contract, version 3: the document that `hodo bench --json` writes. Documents of versions 1 and 2 are read too.
 
+mod connection;
 mod cpu;
 mod diagnosis;
 mod fairness;
@@ -7,6 +8,7 @@ mod limit;
 mod stall;
 mod verdict;
 
+pub use connection::Connection;
 pub use cpu::{Cpu, ProcessCpu, SimulationCost};
 pub use diagnosis::{Confidence, Diagnosis, Experiment};
 pub use fairness::{Fairness, NodeShare};
@@ -154,6 +156,9 @@ pub struct Measurement {
     /// The median of the operations in flight on all channels, if answers open the window (datagrams); else absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_flight_median: Option<u64>,
+    /// The options of the link's sockets and the segments of its TCP; absent where there is nothing to say of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// How this side waited: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: String,
     /// The seed of everything drawn at random.
