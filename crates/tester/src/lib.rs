@@ -16,6 +16,7 @@ mod observation;
 mod open;
 mod output_file;
 mod outputs;
+mod path;
 mod placement;
 mod plan;
 mod private_dir;

@@ -97,6 +97,11 @@ pub trait Protocol: Sync {
         ""
     }
 
+    /// Returns whether a link's packets go through sockets of this program, which may have options of their packets.
+    fn has_path_options(&self, _link: &Uri) -> bool {
+        true
+    }
+
     /// Returns how many far ends a URI names.
     fn far_ends(&self, _uri: &Uri) -> u32 {
         1

@@ -77,6 +77,10 @@ impl Protocol for Rdma {
         }
     }
 
+    fn has_path_options(&self, _link: &Uri) -> bool {
+        false
+    }
+
     fn remedy(&self, uri: &Uri) -> String {
         format!("start `hodo serve {uri}` there; the port is that of TCP")
     }
