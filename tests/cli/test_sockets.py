@@ -117,7 +117,7 @@ def test_what_was_set_stands_in_the_results(link, tmp_path):
     assert (cells["dscp"], cells["ttl"], cells["device"]) == ("34", "12", "lo")
 
 
-@pytest.mark.parametrize("link", ["tcp", "udp", "ipbus", "pva", "farm"])
+@pytest.mark.parametrize("link", ["tcp", "udp", "ipbus", "pva", "farm", "roce"])
 def test_over_ipv6(link):
     (one,) = command.bench(link, "--test", "latency", "--sizes", "64", "-6", "--dscp", "ef", *command.SHORT)
     assert one["operations"] > 0 and one["connection"]["ip_version"] == 6
@@ -164,6 +164,7 @@ def test_other_marks_are_another_plan(tmp_path):
         (["sim+tcp", "--ttl", "5"], ["--ttl", "simulated", "leave it out"]),
         (["sim+udp", "-6"], ["--ipv6", "simulated"]),
         (["roce", "--device", "lo"], ["--device", "adapter"]),
+        (["verbs", "--dscp", "ef"], ["--dscp", "made by an adapter"]),
         (["shm", "--bind", "127.0.0.1"], ["--bind", "no IP packets"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else str(value),

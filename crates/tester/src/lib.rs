@@ -45,7 +45,7 @@ pub use outputs::{ONE_FOR_STDOUT, OutputPaths, Outputs};
 pub use plan::{Choice, Timing};
 pub use private_dir::PrivateDir;
 pub use process::FarEndProcess;
-pub use protocol::{Catalog, Description, Fact, Figures, Preset, Protocol, Scenario, TestGroup};
+pub use protocol::{Catalog, Description, Fact, Figures, PathSupport, Preset, Protocol, Scenario, TestGroup};
 pub use serve::{LOOPBACK, ServeSettings, Server, Service, serve};
 pub use simulated::{SERVER_NODE, networks, simulated, simulated_far_end};
 pub use transport_counters::TransportCounters;

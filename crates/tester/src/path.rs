@@ -1,6 +1,6 @@
 //! The options of a link's sockets: which links can have them, whether this host can, and what a row says of them.
 
-use crate::{Error, Uri};
+use crate::{Error, PathSupport, Uri};
 use hodo_io::{IpVersion, PathOptions, resolve_as};
 use hodo_machine::Transport;
 use hodo_measure::limits::Carrier;
@@ -20,8 +20,13 @@ pub(crate) fn check_options(uri: &Uri, path: &PathOptions) -> Result<(), Error> 
     if carrier == Some(Carrier::Unix) {
         return refused(first, "it sends no IP packets; leave it out, or measure tcp or udp");
     }
-    if !uri.protocol.has_path_options(uri) {
-        return refused(first, "its packets are made by an adapter; leave it out");
+    let of_socket = [("--bind", path.local.is_some()), ("--device", path.device.is_some())];
+    match (uri.protocol.path_support(uri), of_socket.into_iter().find(|(_, is_set)| *is_set)) {
+        (PathSupport::None, _) => return refused(first, "its packets are made by an adapter; leave it out"),
+        (PathSupport::Marks, Some((option, _))) => {
+            return refused(option, "its adapter has an address of its own, by the route to the far end; leave it out");
+        }
+        _ => {}
     }
     if path.mss.is_some() && carrier != Some(Carrier::Tcp) {
         return refused("--mss", "it has no TCP sockets; leave it out");

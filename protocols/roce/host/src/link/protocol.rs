@@ -6,7 +6,7 @@ use crate::{SharedMemoryDevice, SoftDevice, VerbsDevice};
 use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan};
 use hodo_tester::{
-    Description, Error, FarEnd, Opened, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
+    Description, Error, FarEnd, Opened, PathSupport, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -77,8 +77,8 @@ impl Protocol for Rdma {
         }
     }
 
-    fn has_path_options(&self, _link: &Uri) -> bool {
-        false
+    fn path_support(&self, link: &Uri) -> PathSupport {
+        if link.scheme == suite::ROCE { PathSupport::Marks } else { PathSupport::None }
     }
 
     fn remedy(&self, uri: &Uri) -> String {
