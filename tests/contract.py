@@ -21,6 +21,7 @@ TSV_COLUMNS = (
     " simulation_local_ns_per_operation simulation_user_s simulation_system_s"
     " average_packet_time_us times_plain_loop stalls stalled_s"
     " cpu_local_polling_s cpu_remote_polling_s cpu_local_sleeps_per_operation cpu_remote_sleeps_per_operation rounds"
+    " dscp ttl mss device"
 ).split()
 # The front of every HdrHistogram V2 in compressed form.
 HISTOGRAM_COOKIE = 0x1C849314
@@ -181,6 +182,16 @@ SIMULATION = {
     "local": Null(PROCESS),
     "local_ns_per_operation": Null(NUMBER),
 }
+# The options of a link's sockets: each only where it was set, and the segments only of TCP.
+CONNECTION = {
+    "dscp": COUNT,
+    "ttl": COUNT,
+    "mss": COUNT,
+    "mss_asked": COUNT,
+    "bind": TEXT,
+    "device": TEXT,
+    "ip_version": COUNT,
+}
 DOCUMENT = {
     "schema": (SCHEMA,),
     "tool": {"name": ("hodo",), "version": TEXT, "commit": Null(TEXT)},
@@ -206,6 +217,9 @@ def check_document(document):
             check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
         if "plain_loop" in measurement:
             check(f"measurements[{number}].plain_loop", measurement["plain_loop"], PLAIN_LOOP)
+        if "connection" in measurement:
+            known = {name: kind for name, kind in CONNECTION.items() if name in measurement["connection"]}
+            check(f"measurements[{number}].connection", measurement["connection"], known)
         if "shortfall_s" in measurement:
             check(f"measurements[{number}].shortfall_s", measurement["shortfall_s"], NUMBER)
         check_sense(f"measurements[{number}]", measurement)

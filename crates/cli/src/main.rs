@@ -28,6 +28,7 @@ mod report;
 #[cfg(any(feature = "farm", feature = "pva"))]
 mod screen;
 mod serve;
+mod sockets;
 #[cfg(feature = "spacewire")]
 mod spacewire;
 mod terminal;

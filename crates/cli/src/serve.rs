@@ -2,6 +2,7 @@
 
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
+use crate::sockets::SocketOptions;
 use crate::trace::TraceOptions;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
@@ -74,6 +75,7 @@ fn settings(serve: &ServeOptions) -> Result<ServeSettings, Error> {
         cpus: cpus.to_vec(),
         wait: serve.wait,
         congestion: serve.congestion.clone(),
+        path: serve.sockets.path(None),
         socket_buffer: serve.socket_buffer,
         size_max: size_max(&serve.uri, serve.size_max)?,
         peers_max: serve.peers_max as usize,
@@ -145,6 +147,9 @@ pub struct ServeOptions {
     /// Size of the socket buffers in bytes [default: the system's].
     #[arg(long, value_name = "SIZE", value_parser = units::buffer)]
     pub socket_buffer: Option<usize>,
+    /// The options of the sockets.
+    #[command(flatten)]
+    pub sockets: SocketOptions,
     /// Largest operation in bytes [default: the protocol's largest].
     #[arg(long, value_name = "SIZE", value_parser = operation_size)]
     pub size_max: Option<u32>,

@@ -33,6 +33,8 @@ pub fn connect_from(from: IpAddr, to: SocketAddr, patience: Duration) -> io::Res
 pub(crate) fn stream(address: &Address, settings: &SocketSettings) -> io::Result<(OwnedFd, bool)> {
     let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
     prepare_stream(fd.as_fd(), address, settings)?;
+    settings.path.confine(fd.as_fd(), address)?;
+    settings.path.bind(fd.as_fd(), address)?;
     sys::set_nonblocking(fd.as_fd(), true)?;
     let connected = sys::connect(fd.as_fd(), &raw)?;
     if connected {
@@ -83,6 +85,7 @@ pub(crate) fn prepare_stream(fd: BorrowedFd<'_>, address: &Address, settings: &S
     if let Some(pace) = settings.pace {
         sys::set_pace(fd, pace)?;
     }
+    settings.path.mark(fd, address)?;
     if settings.cut_on_close {
         return sys::set_cut_on_close(fd);
     }

@@ -139,7 +139,7 @@ impl Datagrams {
 
     /// Accepts each sender to this port as a peer.
     pub(crate) fn bind(&mut self, port: Port) -> io::Result<()> {
-        prepare(port.fd.as_fd(), &self.settings)?;
+        prepare(port.fd.as_fd(), port.address(), &self.settings)?;
         let number = self.ports.len() as u32;
         if port.numbered.is_some() {
             self.numbered += 1;
@@ -474,12 +474,14 @@ fn token(source: Source) -> u64 {
 /// Opens a connected socket.
 fn open(address: &Address, settings: &SocketSettings) -> io::Result<OwnedFd> {
     let (fd, raw) = connect::socket_for(address, libc::SOCK_DGRAM)?;
-    prepare(fd.as_fd(), settings)?;
+    prepare(fd.as_fd(), address, settings)?;
+    settings.path.bind(fd.as_fd(), address)?;
     sys::connect(fd.as_fd(), &raw)?;
     Ok(fd)
 }
 
-fn prepare(fd: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<()> {
+fn prepare(fd: BorrowedFd<'_>, address: &Address, settings: &SocketSettings) -> io::Result<()> {
+    settings.path.prepare(fd, address)?;
     connect::set_buffers(fd, settings.socket_buffer.unwrap_or(BUFFER))?;
     sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
     sys::set_timeout(fd, libc::SO_SNDTIMEO, SEND_ROOM)

@@ -1,7 +1,7 @@
 use crate::connect::{prepare_stream, socket_for};
 use crate::room::{Next, Room};
 use crate::sys::{self, RawAddress};
-use crate::{Mailbox, SocketSettings};
+use crate::{Mailbox, PathOptions, SocketSettings};
 use hodo_machine::{Address, Instant, Transport};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,8 +38,19 @@ impl Listener {
     /// Returns `AddrInUse` if another server listens there, `AlreadyExists` if the path is not a socket's, and
     /// otherwise the operating system's error.
     pub fn bind(address: &Address) -> io::Result<Self> {
+        Self::bind_with(address, &PathOptions::default())
+    }
+
+    /// Listens as [`Listener::bind`] does. The connections inherit the options.
+    ///
+    /// # Errors
+    /// Returns the errors of [`Listener::bind`], or a [`PathError`](crate::PathError) within an error of the same kind.
+    pub fn bind_with(address: &Address, path: &PathOptions) -> io::Result<Self> {
         let (fd, raw) = socket_for(address, libc::SOCK_STREAM)?;
         sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        if matches!(address, Address::Tcp(_)) {
+            path.prepare(fd.as_fd(), address)?;
+        }
         let unlink = match address {
             Address::Path(path) if !path.starts_with('@') => {
                 remove_stale(path)?;

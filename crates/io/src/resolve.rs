@@ -1,5 +1,38 @@
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+
+/// A version of the Internet Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IpVersion {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl IpVersion {
+    /// Returns the version of an address.
+    #[must_use]
+    pub const fn of(ip: IpAddr) -> IpVersion {
+        if ip.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
+    }
+
+    /// Returns the number of the version.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            IpVersion::V4 => 4,
+            IpVersion::V6 => 6,
+        }
+    }
+}
+
+impl fmt::Display for IpVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "IPv{}", self.number())
+    }
+}
 
 /// Returns the address of `host:port`, or of `host` with a default port. A name with addresses of both versions yields
 /// an IPv4 address. An address of a link has its interface behind a percent sign, by number or by name: `[fe80::1%eth0]:7`.
@@ -8,6 +41,14 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 /// Returns `InvalidInput` for a port out of range and for a host that is a number, `NotFound` for a name without an address, and
 /// otherwise the resolver's error.
 pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
+    resolve_as(authority, default_port, None)
+}
+
+/// Returns the address as [`resolve`] does, of this version of IP if there is one.
+///
+/// # Errors
+/// Returns the errors of [`resolve`], and `NotFound` for a name or address of the other version.
+pub fn resolve_as(authority: &str, default_port: u16, version: Option<IpVersion>) -> io::Result<SocketAddr> {
     let invalid = |why: String| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     let (host, port) = authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
@@ -24,11 +65,14 @@ pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
         Ok(found) => found.collect(),
         Err(_) => bracketed(authority, default_port).to_socket_addrs()?.collect(),
     };
+    let is_of_version = |address: &SocketAddr| version.is_none_or(|version| IpVersion::of(address.ip()) == version);
+    found.retain(is_of_version);
     found.sort_by_key(SocketAddr::is_ipv6);
+    let kind = version.map_or_else(|| "address".to_owned(), |version| format!("{version} address"));
     found
         .first()
         .copied()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no address")))
+        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no {kind}")))
 }
 
 /// Returns the host within brackets, and the port behind them if there is one: the standard library takes no name of an interface there.
@@ -73,6 +117,16 @@ mod tests {
             assert!(said.contains("not a port in 0..=65535"), "{said}");
         }
         assert!(resolve("[::1]x", 9).is_err());
+    }
+
+    #[test]
+    fn an_address_of_the_other_version_is_none() {
+        assert_eq!(resolve_as("[::1]", 9, Some(IpVersion::V6)).unwrap().to_string(), "[::1]:9");
+        assert_eq!(resolve_as("127.0.0.1", 9, Some(IpVersion::V4)).unwrap().to_string(), "127.0.0.1:9");
+        for (authority, version) in [("127.0.0.1", IpVersion::V6), ("[::1]:7", IpVersion::V4)] {
+            let error = resolve_as(authority, 9, Some(version)).unwrap_err().to_string();
+            assert!(error.contains(&format!("has no {version} address")), "{error}");
+        }
     }
 
     #[test]

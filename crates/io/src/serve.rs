@@ -115,7 +115,7 @@ impl Server {
         if address.transport() == Some(Transport::Datagram) {
             return self.and_port(address, &PortOptions::default());
         }
-        let listener = Listener::bind(address)?.counting(&self.turned_away);
+        let listener = Listener::bind_with(address, &self.options.settings.path)?.counting(&self.turned_away);
         if let Some(size) = self.options.settings.socket_buffer {
             // Connections inherit it; set after they are accepted, the kernel could have taken in more by then.
             set_buffers(listener.as_fd(), size)?;

@@ -1,3 +1,5 @@
+use crate::PathOptions;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The default of bytes received at once: eight 32 KiB messages with their headers, which still fit in a core's
@@ -9,6 +11,8 @@ const AT_ONCE: usize = 260 << 10;
 pub struct SocketSettings {
     /// The TCP congestion control; `None` leaves the system's.
     pub congestion: Option<String>,
+    /// The marks of the packets, and the way on which they leave.
+    pub path: PathOptions,
     /// The size of the send and the receive buffer in bytes; `None` leaves the system's for streams, and requests 4 MiB
     /// for datagrams.
     pub socket_buffer: Option<usize>,
@@ -38,6 +42,7 @@ impl Default for SocketSettings {
     fn default() -> Self {
         SocketSettings {
             congestion: None,
+            path: PathOptions::default(),
             socket_buffer: None,
             backlog_max: 256 << 10,
             backlogs_max: 128 << 20,
@@ -49,4 +54,17 @@ impl Default for SocketSettings {
             cut_on_close: false,
         }
     }
+}
+
+/// The kernel's report of an open socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SocketFacts {
+    /// The TCP congestion control in use.
+    pub congestion: Option<String>,
+    /// The bytes of payload in the largest TCP segment.
+    pub mss: Option<u32>,
+    /// The address at this end.
+    pub local: Option<SocketAddr>,
+    /// The address at the far end.
+    pub remote: Option<SocketAddr>,
 }

@@ -6,10 +6,9 @@ use crate::hunch::Hunch;
 use crate::patience::Patience;
 use crate::stream::{ARRIVALS, Streams};
 use crate::transport::{Batch, Transport};
-use crate::{Clock, Listener, Mailbox, SocketSettings, TcpCounters, Waker};
+use crate::{Clock, Listener, Mailbox, SocketFacts, SocketSettings, TcpCounters, Waker};
 use hodo_machine::{self as machine, Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -129,16 +128,13 @@ impl Sockets {
         }
     }
 
-    /// Returns the congestion control, the local and the remote address of some peer that the machine has opened.
+    /// Returns the kernel's report of the socket of some peer that the machine has opened.
     #[must_use]
-    pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
-        match self.streams.facts() {
-            (None, None, None) => {
-                let (local, remote) = self.datagrams.addresses();
-                (None, local, remote)
-            }
-            facts => facts,
-        }
+    pub fn facts(&self) -> SocketFacts {
+        self.streams.facts().unwrap_or_else(|| {
+            let (local, remote) = self.datagrams.addresses();
+            SocketFacts { local, remote, ..SocketFacts::default() }
+        })
     }
 
     /// Returns the number of segments that TCP has retransmitted, as [`Sockets::tcp`] counts.

@@ -12,11 +12,10 @@ use crate::numbering::Numbering;
 use crate::poller::{Poller, Ready};
 use crate::transport::Run;
 use crate::untaken::Untaken;
-use crate::{Clock, SocketSettings, TcpCounters, connect, sys};
+use crate::{Clock, SocketFacts, SocketSettings, TcpCounters, connect, sys};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Peer};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
@@ -162,12 +161,18 @@ impl Streams {
         streams.get(peer.index()).is_some_and(Option::is_some)
     }
 
-    /// Returns the congestion control, the local and the remote address of some stream that the machine has opened.
-    #[must_use]
-    pub fn facts(&self) -> (Option<String>, Option<SocketAddr>, Option<SocketAddr>) {
-        let Some(stream) = self.opened.iter().flatten().next() else { return (None, None, None) };
-        let ends = connect::ends(stream.fd.as_fd(), stream.address.clone());
-        (sys::congestion(stream.fd.as_fd()).ok(), ends.local.ip(), ends.remote.ip())
+    /// Returns the kernel's report of some stream that the machine has opened; `None` if there is none.
+    pub(crate) fn facts(&self) -> Option<SocketFacts> {
+        let stream = self.opened.iter().flatten().next()?;
+        let (fd, is_tcp) = (stream.fd.as_fd(), matches!(stream.address, Address::Tcp(_)));
+        let ends = connect::ends(fd, stream.address.clone());
+        let mss = if is_tcp { sys::option(fd, libc::IPPROTO_TCP, libc::TCP_MAXSEG).ok() } else { None };
+        Some(SocketFacts {
+            congestion: sys::congestion(fd).ok(),
+            mss: mss.and_then(|mss| u32::try_from(mss).ok()),
+            local: ends.local.ip(),
+            remote: ends.remote.ip(),
+        })
     }
 
     /// Returns the number of segments that TCP has retransmitted, as [`Streams::tcp`] counts.

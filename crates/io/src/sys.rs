@@ -256,11 +256,14 @@ pub(crate) fn set_cut_on_close(fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Chooses a TCP congestion control by name.
 pub(crate) fn set_congestion(fd: BorrowedFd<'_>, name: &str) -> io::Result<()> {
-    let (pointer, length) = (name.as_ptr().cast(), name.len() as libc::socklen_t);
-    // SAFETY: pointer and length are those of `name`, which lives through the call.
-    unsafe {
-        check(libc::setsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, pointer, length)).map(drop)
-    }
+    set_text(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION, name)
+}
+
+/// Sets an option that is a text.
+pub(crate) fn set_text(fd: BorrowedFd<'_>, level: c_int, name: c_int, text: &str) -> io::Result<()> {
+    let (pointer, length) = (text.as_ptr().cast(), text.len() as libc::socklen_t);
+    // SAFETY: pointer and length are those of `text`, which lives through the call.
+    unsafe { check(libc::setsockopt(fd.as_raw_fd(), level, name, pointer, length)).map(drop) }
 }
 
 /// Sets the most bytes per second that a TCP socket sends.
@@ -275,15 +278,20 @@ pub(crate) fn set_pace(fd: BorrowedFd<'_>, bytes_per_s: u64) -> io::Result<()> {
 
 /// Returns the TCP congestion control in use.
 pub(crate) fn congestion(fd: BorrowedFd<'_>) -> io::Result<String> {
-    let mut name = [0u8; 16];
-    let mut length = name.len() as libc::socklen_t;
-    // SAFETY: pointer and length are those of `name`, which lives through the call.
+    text(fd, libc::IPPROTO_TCP, libc::TCP_CONGESTION)
+}
+
+/// Reads an option that is a text of at most 16 bytes.
+pub(crate) fn text(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<String> {
+    let mut text = [0u8; 16];
+    let mut length = text.len() as libc::socklen_t;
+    // SAFETY: pointer and length are those of `text`, which lives through the call.
     unsafe {
-        let pointer = name.as_mut_ptr().cast();
-        check(libc::getsockopt(fd.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_CONGESTION, pointer, &raw mut length))?;
+        let pointer = text.as_mut_ptr().cast();
+        check(libc::getsockopt(fd.as_raw_fd(), level, name, pointer, &raw mut length))?;
     }
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    Ok(String::from_utf8_lossy(&text[..end]).into_owned())
 }
 
 /// Reads the kernel's `struct tcp_info` for this connection, and returns how many bytes the kernel knows.

@@ -25,8 +25,8 @@ pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, Subscrip
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use requirement::{Quantile, Requirement};
 pub use result::{
-    Beside, Binding, Clock, ClockDifference, Confidence, Cpu, Diagnosis, Document, Environment, Estimate, Experiment,
-    Fairness, FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, Loss, Measurement, NodeShare,
+    Beside, Binding, Clock, ClockDifference, Confidence, Connection, Cpu, Diagnosis, Document, Environment, Estimate,
+    Experiment, Fairness, FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, Loss, Measurement, NodeShare,
     OLDER_SCHEMAS, Observed, PlainLoop, ProcessCpu, Published, PublishedFigure, Rate, SCHEMA, Side, SimulationCost,
     Stage, Stall, State, TcpTimes, Tool, Verdict, Whose,
 };

@@ -184,6 +184,7 @@ impl Plan {
             pace_asked: self.pace,
             in_flight_median: None,
             beside: None,
+            connection: None,
             wait: self.wait.to_string(),
             seed: self.seed,
             repeats: 0,

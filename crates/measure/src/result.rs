@@ -1,6 +1,7 @@
 //! The result contract, version 3: the document that `hodo bench --json` writes. Documents of versions 1 and 2 are read too.
 
 mod beside;
+mod connection;
 mod cpu;
 mod diagnosis;
 mod fairness;
@@ -9,6 +10,7 @@ mod stall;
 mod verdict;
 
 pub use beside::Beside;
+pub use connection::Connection;
 pub use cpu::{Cpu, ProcessCpu, SimulationCost};
 pub use diagnosis::{Confidence, Diagnosis, Experiment};
 pub use fairness::{Fairness, NodeShare};
@@ -159,6 +161,9 @@ pub struct Measurement {
     /// The row that was measured at the same time; absent if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
+    /// The options of the link's sockets and the segments of its TCP; absent where there is nothing to say of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<Connection>,
     /// How this side waited: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: String,
     /// The seed of everything drawn at random.

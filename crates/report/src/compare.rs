@@ -10,7 +10,7 @@ use crate::figure::{self, Figure, plan_text};
 use crate::layout::{Align, Cell, Column, Tone, clean, fit, render, wrap};
 use crate::table::Style;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Measurement, Nic, Test};
+use hodo_measure::{Connection, Document, Environment, Estimate, FarEndFacts, Measurement, Nic, Test};
 use serde::Serialize;
 
 /// The comparison of two documents.
@@ -55,8 +55,8 @@ pub struct Pair {
     kind: Figure,
 }
 
-/// Pairs the measurements of the same plan: protocol, test, mode, sizes, window, channels, batch, wait, rate asked and the flow
-/// beside. A ratio whose whole interval lies within `same_within` of 1 is the same.
+/// Pairs the measurements of the same plan: protocol, test, mode, sizes, window, channels, batch, wait, rate asked, the requested options
+/// of the sockets, and the flow beside. A ratio whose whole interval lies within `same_within` of 1 is the same.
 ///
 /// A plan that was run several times is paired in order. The interval of the ratio comes from the two intervals,
 /// taken as independent, on the logarithmic scale (the method of variance estimates recovery): with r = b/a,
@@ -227,13 +227,11 @@ fn estimate(figure: Figure, m: &Measurement) -> Option<&Estimate> {
 fn same_plan(a: &Measurement, b: &Measurement) -> bool {
     let key = |m: &Measurement| (m.test, m.mode, m.size_bytes, m.size_min_bytes, m.size_max_bytes);
     let drive = |m: &Measurement| (m.window, m.channels, m.batch, m.rounds, m.rate_asked, m.pace_asked);
+    let connection = |m: &Measurement| m.connection.as_ref().map(Connection::plan).unwrap_or_default();
     let other =
         |m: &Measurement| m.beside.as_ref().map(|b| (b.protocol.clone(), b.test, b.mode, b.size_bytes, b.pace_asked));
-    figure::protocol_text(a) == figure::protocol_text(b)
-        && a.wait == b.wait
-        && key(a) == key(b)
-        && drive(a) == drive(b)
-        && other(a) == other(b)
+    let is_same_drive = drive(a) == drive(b) && connection(a) == connection(b) && other(a) == other(b);
+    figure::protocol_text(a) == figure::protocol_text(b) && a.wait == b.wait && key(a) == key(b) && is_same_drive
 }
 
 fn tool_text(document: &Document) -> String {

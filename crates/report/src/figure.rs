@@ -2,7 +2,7 @@
 
 use crate::layout::clean;
 use crate::units::{self, UNKNOWN};
-use hodo_measure::{ClockDifference, Estimate, Measurement, Mode, PublishedFigure, State, Test, limits};
+use hodo_measure::{ClockDifference, Connection, Estimate, Measurement, Mode, PublishedFigure, State, Test, limits};
 
 /// The figure that a test is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,7 +109,9 @@ pub fn plan_text(measurement: &Measurement) -> String {
     let (protocol, size, window) = (protocol_text(m), size_text(m), window_text(m));
     let asked = m.rate_asked.map(units::operations_per_s).or_else(|| m.pace_asked.map(units::bits_per_s));
     let asked = asked.map_or_else(String::new, |rate| format!(" at {rate}"));
-    format!("{protocol} {} {} {size} {window} {}{asked}", m.test, m.mode, m.wait)
+    let options = m.connection.as_ref().and_then(Connection::text);
+    let options = options.map_or_else(String::new, |options| format!(", {options}"));
+    format!("{protocol} {} {} {size} {window} {}{asked}{options}", m.test, m.mode, m.wait)
 }
 
 /// Returns the size of the operations: `32 KiB`, or `60 B..1020 B` if sizes were drawn at random.

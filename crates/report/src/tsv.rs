@@ -5,7 +5,7 @@ use crate::units::round_to;
 use hodo_measure::{Document, Latency, Measurement};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 64] = [
+pub const COLUMNS: [&str; 68] = [
     "protocol",
     "link",
     "test",
@@ -70,6 +70,10 @@ pub const COLUMNS: [&str; 64] = [
     "cpu_local_sleeps_per_operation",
     "cpu_remote_sleeps_per_operation",
     "rounds",
+    "dscp",
+    "ttl",
+    "mss",
+    "device",
 ];
 
 /// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
@@ -92,7 +96,8 @@ pub fn tsv(document: &Document) -> String {
             .chain(detail_cells(measurement))
             .chain(document_cells(document))
             .chain(simulation_cells(measurement))
-            .chain(cells_of_version_3(measurement));
+            .chain(cells_of_version_3(measurement))
+            .chain(connection_cells(measurement));
         text.push_str(&cells.collect::<Vec<_>>().join("\t"));
         text.push('\n');
     }
@@ -188,6 +193,17 @@ fn simulation_cells(m: &Measurement) -> [String; 7] {
     ]
 }
 
+fn connection_cells(m: &Measurement) -> [String; 4] {
+    let connection = m.connection.as_ref();
+    let number = |number: Option<u32>| number.map_or_else(String::new, |number| number.to_string());
+    [
+        number(connection.and_then(|connection| connection.dscp.map(u32::from))),
+        number(connection.and_then(|connection| connection.ttl.map(u32::from))),
+        number(connection.and_then(|connection| connection.mss)),
+        connection.and_then(|connection| connection.device.as_deref()).map_or_else(String::new, word),
+    ]
+}
+
 fn cells_of_version_3(m: &Measurement) -> [String; 9] {
     [
         time_us(figure::spacing_ns(m)),
@@ -239,7 +255,8 @@ mod tests {
              started\tcommit\tsimulation_host_s\tsimulation_times_real_time\tsimulation_machine_percent\t\
              simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s\t\
              average_packet_time_us\ttimes_plain_loop\tstalls\tstalled_s\tcpu_local_polling_s\t\
-             cpu_remote_polling_s\tcpu_local_sleeps_per_operation\tcpu_remote_sleeps_per_operation\trounds"
+             cpu_remote_polling_s\tcpu_local_sleeps_per_operation\tcpu_remote_sleeps_per_operation\trounds\t\
+             dscp\tttl\tmss\tdevice"
         );
         assert_eq!(
             lines[1],
@@ -247,7 +264,7 @@ mod tests {
              244.351\t97.4\t98.2\t96.1\t43574.47\t\t0\t0\tstable\t\
              plain_loop\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
              0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t\t\
-             6.4\t0.94\t0\t0\t0\t0\t0\t0\tfalse"
+             6.4\t0.94\t0\t0\t0\t0\t0\t0\tfalse\t\t\t\t"
         );
         assert_eq!(lines.len(), 2);
     }

@@ -2,7 +2,8 @@
 
 use crate::placement::Placement;
 use crate::steps::Steps;
-use crate::{Choice, Error, OtherFlow, Settings, Timing, Uri, environment, plan};
+use crate::{Choice, Error, OtherFlow, Settings, Timing, Uri, environment, path, plan};
+use hodo_io::PathOptions;
 use hodo_measure::units::cpus_text;
 use hodo_measure::{Document, Measurement, Plan, SCHEMA, Tool};
 use std::net::SocketAddr;
@@ -47,6 +48,8 @@ pub struct Conditions {
     pub cpus: Option<Vec<usize>>,
     /// TCP congestion control; `None` leaves the system's.
     pub congestion: Option<String>,
+    /// The marks of the packets, and the way on which they leave.
+    pub path: PathOptions,
     /// Socket buffers in bytes; `None` leaves the system's, or what suits the protocol.
     pub socket_buffer: Option<usize>,
     /// Bits per second of the line, for the limit; `None` for the interface's.
@@ -129,6 +132,15 @@ impl Benchmark {
         }
         crate::congestion::check_congestion(self.conditions.congestion.as_deref())?;
         self.beside.as_ref().map_or(Ok(()), |other| other.check(self))?;
+        if let Some(local) =
+            self.conditions.path.local.as_ref().filter(|local| self.choice.reconnect && local.has_port())
+        {
+            return Err(Error::Usage(format!(
+                "--bind {local}: with --reconnect each operation has a connection of its own, beside the one that greets the far end; leave the port out"
+            )));
+        }
+        path::check_host(&self.link, &self.path(channels))?;
+        path::resolved(&self.link, &self.conditions.path)?;
         self.check_simulation(plans)
     }
 
@@ -190,6 +202,14 @@ impl Benchmark {
         )
     }
 
+    /// Returns the options of the sockets of a link with this many channels.
+    fn path(&self, channels: u32) -> PathOptions {
+        // Where channels share connections, each thread has one.
+        let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get() as u32);
+        let shares = self.link.protocol.description().shares_connections;
+        self.conditions.path.for_sockets(if shares { channels.min(threads) } else { channels })
+    }
+
     /// Returns the settings of the link.
     pub(crate) fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
         Settings {
@@ -199,6 +219,7 @@ impl Benchmark {
             wait: plan.wait,
             cpus: placement.here.clone(),
             congestion: self.conditions.congestion.clone(),
+            path: self.path(plan.channels),
             socket_buffer: placement.socket_buffer,
             pace: plan.pace.filter(|_| plan.size.bounds().0 >= SEVERAL_PACKETS),
             batch: plan.batch,

@@ -46,6 +46,7 @@ mod tests {
             cpus: vec![0, 1],
             wait: Wait::Spin,
             congestion: Some("reno".into()),
+            path: hodo_io::PathOptions::default(),
             socket_buffer: None,
             size_max: 64,
             peers_max: 1,

@@ -5,8 +5,8 @@
 use crate::open::socket_settings;
 use crate::simulated::streams_assume;
 use crate::{Error, Line, Opened, Settings};
-use hodo_io::TcpCounters;
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
+use hodo_io::{PathOptions, TcpCounters};
 use hodo_measure::limits::{Carrier, Conditions, Ip, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way};
 use hodo_measure::{Limit, Measurement, PlainLoop, Plan, TcpTimes, Test, limits};
 use std::net::SocketAddr;
@@ -23,7 +23,9 @@ pub fn plain_loop(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: 
         // The payload comes from the far side.
         cpus.iter_mut().for_each(|(near, far)| std::mem::swap(near, far));
     }
-    let (wait, socket_settings) = (plan.wait, socket_settings(&Settings { pace: None, ..settings.clone() }));
+    // At loopback, whose sockets are bound to no other address or interface.
+    let path = PathOptions { mss: settings.path.mss, ..PathOptions::default() };
+    let (wait, socket_settings) = (plan.wait, socket_settings(&Settings { pace: None, path, ..settings.clone() }));
     let kind = kind(wire.carrier);
     let bare = Bare { kind, exchange: shape.exchange, size: shape.size, wait, cpus, settings: socket_settings };
     let mut found = measured(&bare)?;
@@ -150,7 +152,12 @@ pub fn limit(
     let model = opened.model.map(|model| modelled(wire, model, opened.far_ends));
     let is_away = opened.model.is_none() && !opened.is_here();
     let has_line = wire.carrier != Carrier::Unix && opened.model.is_none();
-    let path = |rate: f64| path(wire.carrier == Carrier::Udp, opened.remote, rate, line.mtu);
+    let mtu = found
+        .connection
+        .as_ref()
+        .and_then(|connection| connection.mss_asked)
+        .map_or(line.mtu, |mss| mtu_of(mss, opened).min(line.mtu));
+    let path = |rate: f64| path(wire.carrier == Carrier::Udp, opened.remote, rate, mtu);
     let conditions = Conditions {
         line: line.rate.filter(|_| has_line).and_then(path),
         lines: if line.rate.is_none() && has_line && is_away {
@@ -167,6 +174,12 @@ pub fn limit(
         limit.assumes.push_str(&streams_assume(model));
     }
     Some(limit)
+}
+
+/// Returns the bytes of an IP packet with a segment of this size, which counts the options of TCP.
+fn mtu_of(mss: u32, opened: &Opened) -> u32 {
+    const TCP_HEADER: u32 = 20;
+    mss + TCP_HEADER + if opened.remote.is_some_and(|remote| remote.is_ipv6()) { 40 } else { 20 }
 }
 
 fn path(datagrams: bool, remote: Option<SocketAddr>, rate: f64, mtu: u32) -> Option<Path> {

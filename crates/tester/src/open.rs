@@ -1,10 +1,10 @@
 //! Links from URIs.
 
-use crate::{Error, FarEndProcess, Uri};
-use hodo_io::{Clock, SocketSettings, affinity};
+use crate::{Error, FarEndProcess, Uri, path};
+use hodo_io::{Clock, LocalAddress, PathOptions, SocketFacts, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
 use hodo_measure::limits::Carrier;
-use hodo_measure::{FarEndFacts, Link, LinkError, Plan};
+use hodo_measure::{FarEndFacts, Link, LinkError};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +33,8 @@ pub struct Settings {
     pub cpus: Vec<usize>,
     /// TCP congestion control; `None` leaves the system's.
     pub congestion: Option<String>,
+    /// The marks of the packets, and the way on which they leave.
+    pub path: PathOptions,
     /// Socket buffer sizes in bytes; `None` leaves the system's.
     pub socket_buffer: Option<usize>,
     /// The most payload bits per second on all channels; `None` for as fast as it goes.
@@ -57,6 +59,8 @@ pub struct Opened {
     pub cpus: Vec<Option<usize>>,
     /// The congestion control that the sockets use.
     pub congestion: Option<String>,
+    /// The bytes of payload in the largest TCP segment.
+    pub mss: Option<u32>,
     /// The address at this end, for finding the interface that the link leaves by.
     pub local: Option<SocketAddr>,
     /// The address at the far end.
@@ -70,6 +74,22 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// Creates an open link of which nothing else is known.
+    #[must_use]
+    pub fn new(links: Vec<Box<dyn Link + Send>>) -> Opened {
+        let (congestion, mss, local, remote, far_end) = (None, None, None, None, None);
+        Opened { links, cpus: vec![None], congestion, mss, local, remote, far_end, model: None, far_ends: 1 }
+    }
+
+    /// Adds the report of the sockets of one thread's part.
+    pub fn note(&mut self, facts: SocketFacts) {
+        let SocketFacts { congestion, mss, local, remote } = facts;
+        self.congestion = congestion.or(self.congestion.take());
+        self.mss = mss.or(self.mss);
+        self.local = local.or(self.local);
+        self.remote = remote.or(self.remote);
+    }
+
     /// Returns whether both sides are on this host, where there is no line between them.
     #[must_use]
     pub fn is_here(&self) -> bool {
@@ -88,12 +108,13 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
     if settings.channels == 0 || settings.window == 0 {
         return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
     }
-    check_options(uri, settings.congestion.as_deref(), !settings.cpus.is_empty(), settings.wait)?;
+    check_options(uri, settings.congestion.as_deref(), &settings.path, !settings.cpus.is_empty(), settings.wait)?;
     if uri.simulated {
         return uri.protocol.simulate(uri, settings, stop);
     }
     check_congestion(settings.congestion.as_deref())?;
-    uri.protocol.open(uri, settings, stop)
+    path::check_host(uri, &settings.path)?;
+    uri.protocol.open(&path::resolved(uri, &settings.path)?, settings, stop)
 }
 
 /// Opens a link in parts, one for each thread that will drive it: `open_part` opens the channels that it is given on
@@ -108,8 +129,7 @@ pub fn in_parts(
     let clock = Clock::start();
     let home = affinity::allowed_cpus();
     let cpus = cpus(settings);
-    let (congestion, local, remote, far_end) = (None, None, None, None);
-    let mut opened = Opened { links: Vec::new(), cpus, congestion, local, remote, far_end, model: None, far_ends: 1 };
+    let mut opened = Opened { cpus, ..Opened::new(Vec::new()) };
     let parts = opened.cpus.len() as u32;
     let mut first = 0;
     for (index, cpu) in (0..).zip(opened.cpus.clone()) {
@@ -128,11 +148,18 @@ pub fn in_parts(
 }
 
 /// Refuses options that a link cannot have: processors and polling where time is virtual, a congestion control where no
-/// TCP socket is.
+/// TCP socket is, options of IP packets where there are none.
 ///
 /// # Errors
 /// [`Error::Usage`] with the remedy.
-pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: Wait) -> Result<(), Error> {
+pub fn check_options(
+    uri: &Uri,
+    congestion: Option<&str>,
+    path: &PathOptions,
+    has_cpus: bool,
+    wait: Wait,
+) -> Result<(), Error> {
+    path::check_options(uri, path)?;
     let refused = |option: &str, why: &str| Err(Error::Usage(format!("{option} does not apply to `{uri}`: {why}")));
     if uri.simulated {
         if let Some(name) = congestion {
@@ -148,12 +175,7 @@ pub fn check_options(uri: &Uri, congestion: Option<&str>, has_cpus: bool, wait: 
         }
         return Ok(());
     }
-    let has_tcp = || {
-        uri.protocol
-            .on_the_wire(uri, &Plan::one(uri.protocol.description().modes[0], 64))
-            .is_ok_and(|wire| wire.carrier == Carrier::Tcp)
-    };
-    if congestion.is_some() && !has_tcp() {
+    if congestion.is_some() && path::carrier(uri) != Some(Carrier::Tcp) {
         return refused("--congestion", "it has no TCP sockets; leave it out");
     }
     Ok(())
@@ -178,9 +200,11 @@ pub(crate) fn check_congestion(name: Option<&str>) -> Result<(), Error> {
 pub fn socket_settings(settings: &Settings) -> SocketSettings {
     SocketSettings {
         congestion: settings.congestion.clone(),
+        path: settings.path.clone(),
         socket_buffer: settings.socket_buffer,
         peers_max: 2 * settings.channels as usize + 1,
-        cut_on_close: settings.reconnect,
+        // A connection that ended in order would keep its port for a minute.
+        cut_on_close: settings.reconnect || settings.path.local.as_ref().is_some_and(LocalAddress::has_port),
         pace: settings.pace.map(|bits_per_s| (bits_per_s / 8.0 * ABOVE_PACE) as u64),
         ..SocketSettings::default()
     }

@@ -2,8 +2,8 @@
 
 use crate::far_end::{USAGE_REQUEST, read_usage};
 use crate::{Error, FarEnd};
-use hodo_io::Clock;
 use hodo_io::usage::Usage;
+use hodo_io::{Clock, IpVersion, PathOptions};
 use hodo_machine::Wait;
 use hodo_measure::units::cpus_text;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -73,6 +73,7 @@ pub(crate) struct Launch {
     pub(crate) wait: Wait,
     pub(crate) cpus: Vec<usize>,
     pub(crate) congestion: Option<String>,
+    pub(crate) path: PathOptions,
     pub(crate) socket_buffer: Option<usize>,
     pub(crate) timeout: Duration,
 }
@@ -170,6 +171,13 @@ fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
         if let Some(size) = launch.socket_buffer {
             command.arg("--socket-buffer").arg(size.to_string());
         }
+        let PathOptions { dscp, ttl, mss, local: _, device, version } = &launch.path;
+        let numbers = [("--dscp", dscp.map(|dscp| dscp.to_string())), ("--ttl", ttl.map(|ttl| ttl.to_string()))];
+        let texts = [("--mss", mss.map(|mss| mss.to_string())), ("--device", device.clone())];
+        for (option, value) in numbers.into_iter().chain(texts) {
+            command.args(value.map(|value| [option.to_owned(), value]).into_iter().flatten());
+        }
+        command.args(version.map(|version| if version == IpVersion::V6 { "--ipv6" } else { "--ipv4" }));
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A group of its own: Ctrl-C is for this process, which still has to ask the far end for its counters.

@@ -97,6 +97,11 @@ pub trait Protocol: Sync {
         ""
     }
 
+    /// Returns which options of sockets a link can have.
+    fn path_support(&self, _link: &Uri) -> PathSupport {
+        PathSupport::All
+    }
+
     /// Returns how many far ends a URI names.
     fn far_ends(&self, _uri: &Uri) -> u32 {
         1
@@ -139,6 +144,17 @@ impl PartialEq for dyn Protocol + '_ {
 }
 
 impl Eq for dyn Protocol + '_ {}
+
+/// The options of sockets that a link can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PathSupport {
+    /// All of them: its packets go through sockets that connect.
+    All,
+    /// The marks of packets and the version of IP: its packets go through the socket of an adapter, which has an address of its own.
+    Marks,
+    /// None of them: its packets are not made by this program.
+    None,
+}
 
 /// The constants of a protocol.
 #[derive(Debug, Clone, Copy)]

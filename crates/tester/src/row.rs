@@ -2,6 +2,7 @@
 
 use crate::drive::{Around, drive};
 use crate::observation::{FarProcess, Observation};
+use crate::path::connection;
 use crate::placement::Placement;
 use crate::round_trip::alone;
 use crate::running::Running;
@@ -161,6 +162,7 @@ impl<'a> Row<'a> {
         let host_s = run.host_s;
         let link = &self.benchmark.link;
         let mut found = run.into_measurement(link.scheme, &link.to_string(), self.plan);
+        found.connection = connection(&self.settings.path, opened.mss);
         if !self.is_real {
             // The CPU time of computing the simulation says nothing of the link, and differs from run to run.
             let cpu = std::mem::take(&mut found.cpu);

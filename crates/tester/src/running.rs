@@ -4,6 +4,7 @@ use crate::placement::Placement;
 use crate::private_dir::PrivateDir;
 use crate::process::{FarEndProcess, Launch, Process, no_thread};
 use crate::{Conditions, Error, FarEnd, Host, ServeSettings, Timing, Uri};
+use hodo_io::PathOptions;
 use hodo_machine::Address;
 use hodo_measure::FarEndFacts;
 use std::net::SocketAddr;
@@ -55,6 +56,7 @@ impl Running {
             wait: timing.wait,
             cpus: placement.far.clone(),
             congestion: conditions.congestion.clone(),
+            path: far_path(&conditions.path),
             socket_buffer: placement.socket_buffer,
             timeout: timing.timeout,
         };
@@ -128,6 +130,11 @@ impl Running {
     }
 }
 
+/// Returns the options of the sockets of a far end that is started here: those of the link, and its version of IP.
+fn far_path(path: &PathOptions) -> PathOptions {
+    PathOptions { local: None, version: path.ip_version(), ..path.clone() }
+}
+
 impl Launch {
     /// Returns the settings of a server that is started so.
     fn serve_settings(&self, uri: &Uri) -> ServeSettings {
@@ -136,6 +143,7 @@ impl Launch {
             cpus: self.cpus.clone(),
             wait: self.wait,
             congestion: self.congestion.clone(),
+            path: self.path.clone(),
             socket_buffer: self.socket_buffer,
             size_max: uri.protocol.description().size_max,
             peers_max: PEERS_MAX,

@@ -1,8 +1,8 @@
 //! Servers from URIs.
 
 use crate::open::{check_congestion, check_options};
-use crate::{Error, Uri};
-use hodo_io::{ServeOptions, SocketSettings, Trace};
+use crate::{Error, Uri, path};
+use hodo_io::{IpVersion, PathOptions, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Apart, Machine, Transport, Wait};
 use std::fmt;
 use std::io;
@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicBool;
 
 /// The address at which a server listens unless the URI names one: any free port of loopback.
 pub const LOOPBACK: &str = "127.0.0.1:0";
+/// Any free port of loopback in IPv6.
+const LOOPBACK_V6: &str = "[::1]:0";
 
 /// How a server runs.
 #[derive(Debug, Clone)]
@@ -24,6 +26,8 @@ pub struct ServeSettings {
     pub wait: Wait,
     /// TCP congestion control; `None` leaves the system's.
     pub congestion: Option<String>,
+    /// The marks of the packets, and the way on which they leave.
+    pub path: PathOptions,
     /// Socket buffer sizes in bytes; `None` leaves the system's.
     pub socket_buffer: Option<usize>,
     /// The largest operation in bytes.
@@ -100,6 +104,7 @@ impl Server {
             wait: settings.wait,
             settings: SocketSettings {
                 congestion: settings.congestion.clone(),
+                path: settings.path.clone(),
                 socket_buffer: settings.socket_buffer,
                 peers_max: settings.peers_max * usize::from(listeners.max(1)),
                 ..SocketSettings::default()
@@ -190,9 +195,14 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     if uri.simulated {
         return Err(Error::Usage(format!("`{uri}` needs no server: a simulated link has its far end in itself")));
     }
-    check_options(uri, settings.congestion.as_deref(), false, settings.wait)?;
+    check_options(uri, settings.congestion.as_deref(), &settings.path, false, settings.wait)?;
     check_congestion(settings.congestion.as_deref())?;
-    uri.protocol.serve(uri, settings)
+    path::check_host(uri, &settings.path)?;
+    let mut uri = path::resolved(uri, &settings.path)?;
+    if uri.wants_far_end() && settings.path.version == Some(IpVersion::V6) {
+        LOOPBACK_V6.clone_into(&mut uri.authority);
+    }
+    uri.protocol.serve(&uri, settings)
 }
 
 /// Returns `count` addresses with successive ports from that of `first` on; free ports if it has none.

@@ -1,6 +1,7 @@
 //! Links over the simulated network.
 
 use crate::{Error, Opened, ServeSettings, Settings, Uri};
+use hodo_io::PathOptions;
 use hodo_machine::{Transport, Wait};
 use hodo_measure::Link;
 use hodo_sim::{Model, Network};
@@ -11,10 +12,8 @@ pub const SERVER_NODE: u32 = 1;
 /// Returns an open simulated link to this many far ends, each with a line of its own.
 #[must_use]
 pub fn simulated(link: Box<dyn Link + Send>, model: (Model, Model), far_ends: u32) -> Opened {
-    let (cpus, links) = (vec![None], vec![link]);
     let congestion = congestion(model).map(|name| format!("{name} (simulated)"));
-    let (local, remote, far_end) = (None, None, None);
-    Opened { links, cpus, congestion, local, remote, far_end, model: Some(model), far_ends }
+    Opened { congestion, model: Some(model), far_ends, ..Opened::new(vec![link]) }
 }
 
 /// Returns the congestion controls of a model's streams out and back, `None` for datagrams.
@@ -40,6 +39,7 @@ pub fn simulated_far_end(settings: &Settings) -> ServeSettings {
         cpus: Vec::new(),
         wait: Wait::Adaptive,
         congestion: None,
+        path: PathOptions::default(),
         socket_buffer: None,
         size_max: settings.size_max,
         peers_max: settings.channels as usize,

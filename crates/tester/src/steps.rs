@@ -5,7 +5,7 @@ use crate::line::line;
 use crate::placement::Placement;
 use crate::row::Row;
 use crate::running::Running;
-use crate::{Benchmark, Error, Line, Observer, Opened, Settings, Unobserved, Uri, environment};
+use crate::{Benchmark, Error, Line, Observer, Opened, Settings, Unobserved, Uri, environment, path};
 use hodo_io::nic::Nic;
 use hodo_measure::limits::OnTheWire;
 use hodo_measure::{Document, FarEndFacts, LinkError, Measurement, Plan, State, Verdict};
@@ -189,7 +189,8 @@ impl Steps<'_> {
 
     fn unmeasured(&self, plan: &Plan, state: State, why: &str) -> Measurement {
         let verdict = Verdict { state, text: format!("{}: {why}", state.word()) };
-        plan.unmeasured(self.benchmark.link.scheme, &self.benchmark.link.to_string(), verdict)
+        let row = plan.unmeasured(self.benchmark.link.scheme, &self.benchmark.link.to_string(), verdict);
+        Measurement { connection: path::connection(&self.benchmark.conditions.path, None), ..row }
     }
 }
 

@@ -61,7 +61,7 @@ impl Protocol for Toy {
             let streams = Sockets::new(socket_settings(&one_each)).map_err(failed)?;
             let endpoint = Endpoint::new(Client::new(address.clone()), streams, clock);
             let link = ToyLink::open(endpoint, settings, stop).map_err(|why| cannot(uri, &why))?;
-            (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+            opened.note(link.driver().transport().facts());
             opened.links.push(Box::new(link));
             Ok(())
         })

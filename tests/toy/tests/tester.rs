@@ -49,6 +49,7 @@ fn is_served_to_others() {
         cpus: Vec::new(),
         wait: hodo_machine::Wait::Block,
         congestion: None,
+        path: hodo_io::PathOptions::default(),
         socket_buffer: None,
         size_max: 1 << 20,
         peers_max: 10,

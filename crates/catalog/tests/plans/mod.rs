@@ -24,6 +24,7 @@ pub fn settings(plan: &Plan) -> Settings {
         wait: plan.wait,
         cpus: Vec::new(),
         congestion: None,
+        path: hodo_io::PathOptions::default(),
         socket_buffer: None,
         pace: plan.pace,
         batch: plan.batch,

@@ -20,6 +20,7 @@ pub fn serve_settings() -> ServeSettings {
         cpus: Vec::new(),
         wait: Wait::Block,
         congestion: None,
+        path: hodo_io::PathOptions::default(),
         socket_buffer: None,
         size_max: 4 << 20,
         peers_max: 100,

@@ -35,6 +35,7 @@ netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   netperf -- -m 32K     is  --sizes 32K
   netperf -- -s 1M      is  --socket-buffer 1M
   netperf -- -K cubic   is  --congestion cubic
+  netperf -L 10.0.0.2   is  --bind 10.0.0.2
 
 Exit status: 0 success; 1 a measurement failed, was interrupted or does not meet --require,
 and completed measurements are written; 2 usage error.";

@@ -2,9 +2,11 @@ use super::netperf::after_help;
 use super::{Follow, OutputOptions, Progress, plan};
 use crate::Error;
 use crate::realtime::RealtimeOptions;
+use crate::sockets::SocketOptions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, value_parser};
 use hodo_catalog::Uri;
+use hodo_io::{LocalAddress, PathOptions};
 use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
 use hodo_measure::{Mode, Requirement, Sizes, Test};
@@ -178,6 +180,13 @@ pub struct ConditionOptions {
     /// Size of the socket buffers in bytes [default: the system's].
     #[arg(long, value_name = "SIZE", value_parser = units::buffer, allow_negative_numbers = true)]
     pub socket_buffer: Option<usize>,
+    /// The options of the sockets.
+    #[command(flatten)]
+    pub sockets: SocketOptions,
+    /// Local address of the link's sockets, as 192.0.2.1 or [::1]:5000; of many channels each takes the next port [default: as the routes
+    /// say].
+    #[arg(long, value_name = "ADDR[:PORT]", value_parser = str::parse::<LocalAddress>)]
+    pub bind: Option<LocalAddress>,
     /// Bit rate of the line, for the limit: 1G, 2.5G [default: the interface's].
     #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true)]
     pub line_rate: Option<f64>,
@@ -195,6 +204,7 @@ impl ConditionOptions {
         Ok(Conditions {
             cpus: self.cpu.as_ref().map(|Cpus(cpus)| cpus.clone()),
             congestion: self.congestion.clone(),
+            path: self.path(),
             socket_buffer: self.socket_buffer,
             line_rate: self.line_rate,
             mtu: self.mtu,
@@ -208,7 +218,11 @@ impl ConditionOptions {
     /// # Errors
     /// [`Error::Usage`], which names the option.
     pub fn check(&self, link: &Uri, wait: Wait) -> Result<(), Error> {
-        Ok(hodo_tester::check_options(link, self.congestion.as_deref(), self.cpu.is_some(), wait)?)
+        Ok(hodo_tester::check_options(link, self.congestion.as_deref(), &self.path(), self.cpu.is_some(), wait)?)
+    }
+
+    fn path(&self) -> PathOptions {
+        self.sockets.path(self.bind.clone())
     }
 }
 

@@ -48,6 +48,7 @@ impl Place {
             Place::Tcp(at) => {
                 let (fd, _) = socket_for(&loopback(), libc::SOCK_STREAM)?;
                 prepare_stream(fd.as_fd(), &loopback(), settings)?;
+                settings.path.confine(fd.as_fd(), &loopback())?;
                 sys::connect(fd.as_fd(), at)?;
                 Ok(fd)
             }

@@ -260,3 +260,17 @@ fn coalescence_that_the_driver_adapts_is_told_apart() {
     assert_eq!(coalescence(&nic(None)).as_deref(), Some("3/? µs"));
     assert_eq!(coalescence(&Nic::default()), None);
 }
+
+#[test]
+fn other_marks_make_another_plan_and_other_segments_do_not() {
+    let with = |connection: Connection| {
+        only(Measurement { connection: Some(connection), ..sample::rate("tcp", Mode::Send, 64) })
+    };
+    let plain = || with(Connection { mss: Some(1448), ..Connection::default() });
+    let marked = compare(&plain(), &with(Connection { dscp: Some(46), mss: Some(1448), ..Connection::default() }));
+    assert_eq!((marked.pairs.len(), marked.only_in_a.len()), (0, 1));
+    assert!(marked.only_in_b[0].ends_with(", DSCP 46"), "{:?}", marked.only_in_b);
+    let segments = compare(&plain(), &with(Connection { mss: Some(65_483), ..Connection::default() }));
+    let older = compare(&plain(), &only(sample::rate("tcp", Mode::Send, 64)));
+    assert_eq!((segments.pairs.len(), older.pairs.len()), (1, 1));
+}

@@ -5,7 +5,9 @@ use crate::columns::losses;
 use crate::figure;
 use crate::plot::{node_text, stage_name, stage_text};
 use crate::units::{self, UNKNOWN, digits};
-use hodo_measure::{Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu};
+use hodo_measure::{
+    Connection, Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu,
+};
 use maud::{Markup, html};
 
 /// A named fact; `None` is shown as unknown.
@@ -185,10 +187,26 @@ fn plan(m: &Measurement) -> Vec<Fact> {
         fact("channels", m.channels.to_string()),
         fact("batch", format!("{} per packet", m.batch)),
     ];
+    let connection = m.connection.iter().flat_map(connection);
     let rounds = m.rounds.then(|| fact("rounds", "the next operations start when all have ended".to_owned()));
     let more =
         [fact("waits", m.wait.clone()), fact("seed", m.seed.to_string()), fact("repeats", m.repeats.to_string())];
-    facts.into_iter().chain(rounds).chain(asked).chain(pace).chain(more).collect()
+    facts.into_iter().chain(rounds).chain(asked).chain(pace).chain(connection).chain(more).collect()
+}
+
+/// Returns what is known of the sockets.
+fn connection(of: &Connection) -> Vec<Fact> {
+    let number = |number: Option<u32>| number.map(|number| number.to_string());
+    let named = [
+        ("code point (DSCP)", number(of.dscp.map(u32::from))),
+        ("time to live", number(of.ttl.map(u32::from))),
+        ("largest segment (MSS)", of.mss.map(|mss| format!("{mss} B"))),
+        ("largest segment asked", of.mss_asked.map(|mss| format!("{mss} B"))),
+        ("local address", of.bind.clone()),
+        ("interface asked", of.device.clone()),
+        ("version of IP asked", number(of.ip_version.map(u32::from))),
+    ];
+    named.into_iter().filter(|(_, value)| value.is_some()).map(|(name, value)| fact(name, value)).collect()
 }
 
 fn found(m: &Measurement) -> Vec<Fact> {

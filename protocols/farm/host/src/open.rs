@@ -43,7 +43,7 @@ fn open_part(
     let endpoint = Endpoint::new(link::controller(&options, settings, nodes), transport, clock);
     let link = FarmLink::open(endpoint, count, settings, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
-    (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.note(link.driver().transport().facts());
     opened.links.push(Box::new(link));
     Ok(())
 }

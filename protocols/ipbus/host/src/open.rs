@@ -39,9 +39,7 @@ fn open_part(
     let clients = Clients::new(channels.map(client));
     let endpoint = Endpoint::new(clients, Sockets::new(sockets).map_err(failed)?, clock);
     let link = IpbusLink::open(endpoint, asked, timeout).map_err(|why| cannot(uri, &why))?;
-    let congestion;
-    (congestion, opened.local, opened.remote) = link.driver().transport().facts();
-    opened.congestion = congestion.or(opened.congestion.take());
+    opened.note(link.driver().transport().facts());
     opened.links.push(Box::new(link));
     Ok(())
 }

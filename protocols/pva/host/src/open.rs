@@ -57,7 +57,7 @@ fn open_part(
     if has_name && kind == Kind::Value {
         check_size_there(uri, settings, &mut link, stop)?;
     }
-    (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.note(link.driver().transport().facts());
     opened.links.push(Box::new(link));
     Ok(())
 }

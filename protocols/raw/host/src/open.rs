@@ -43,9 +43,7 @@ fn open_part(
     let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
     let link = RawLink::open(endpoint, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
-    let congestion;
-    (congestion, opened.local, opened.remote) = link.driver().transport().facts();
-    opened.congestion = congestion.or(opened.congestion.take());
+    opened.note(link.driver().transport().facts());
     opened.far_end = facts::decode(link.driver().machine().far_facts());
     opened.links.push(Box::new(link));
     Ok(())

@@ -80,6 +80,7 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
         wait: Wait::Block,
         cpus: Vec::new(),
         congestion: None,
+        path: hodo_io::PathOptions::default(),
         socket_buffer: None,
         pace: None,
         batch: 1,

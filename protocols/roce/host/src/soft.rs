@@ -1,7 +1,7 @@
 //! The software adapter on UDP sockets: RoCEv2 without an adapter, a kernel module or privileges.
 
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability};
-use hodo_io::{Clock, Endpoint, Port, PortOptions, SocketSettings, Sockets, path_mtu, random_bits};
+use hodo_io::{Clock, Endpoint, PathOptions, Port, PortOptions, SocketSettings, Sockets, path_mtu, random_bits};
 use hodo_machine::{Address, Driver, DriverError, Instant, Wait};
 use hodo_roce::icrc::Places;
 use hodo_roce::wire::{HEADERS_MAX, ICRC_LENGTH, PORT};
@@ -25,6 +25,8 @@ pub struct SoftSettings {
     pub far_port: u16,
     /// The size of the socket's buffers in bytes.
     pub socket_buffer: Option<usize>,
+    /// The code point and the time to live of the packets; the address is the adapter's own.
+    pub path: PathOptions,
     /// Bytes in flight of each queue pair.
     pub window_bytes: u32,
     /// Whether acknowledgement timeouts follow measured round trips instead of the standard's fixed times.
@@ -39,6 +41,7 @@ impl SoftSettings {
             address: SocketAddr::new(address, PORT),
             far_port: PORT,
             socket_buffer: None,
+            path: PathOptions::default(),
             window_bytes: 1 << 20,
             measures_timeout: false,
         }
@@ -68,7 +71,8 @@ impl SoftDevice {
         let port =
             bound.and_then(|port| port.numbered(correction)).map_err(|error| cannot_bind(settings.address, &error))?;
         let address = port.address().ip().unwrap_or(settings.address);
-        let sockets = SocketSettings { socket_buffer: settings.socket_buffer, ..SocketSettings::default() };
+        let (socket_buffer, path) = (settings.socket_buffer, settings.path.clone());
+        let sockets = SocketSettings { socket_buffer, path, ..SocketSettings::default() };
         let refused = |error: std::io::Error| DeviceError::Refused {
             what: "UDP socket".into(),
             errno: error.raw_os_error().unwrap_or(0),

@@ -90,6 +90,7 @@ fn median(uri: &Uri, mode: Mode, bytes: u32) -> Result<Duration, String> {
         wait: Wait::Block,
         cpus: Vec::new(),
         congestion: None,
+        path: hodo_io::PathOptions::default(),
         socket_buffer: None,
         pace: None,
         batch: 1,

@@ -5,12 +5,12 @@ use crate::{
     Device, DeviceError, Gid, SharedMemoryDevice, SharedMemorySettings, SoftDevice, SoftSettings, UDP_PORT,
     VerbsDevice, VerbsSettings,
 };
-use hodo_io::Clock;
+use hodo_io::{Clock, PathOptions};
 use hodo_roce::Counters;
 use std::net::{IpAddr, SocketAddr};
 
 /// The surroundings that a device is opened in.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Surroundings {
     /// The address of this host over which the ends meet.
     pub(super) here: IpAddr,
@@ -18,6 +18,8 @@ pub(super) struct Surroundings {
     pub(super) clock: Clock,
     /// The size of socket buffers in bytes; `None` leaves the device's.
     pub(super) socket_buffer: Option<usize>,
+    /// The code point and the time to live of packets that leave by sockets.
+    pub(super) path: PathOptions,
     /// Queue pairs that may send at once.
     pub(super) pairs: u32,
 }
@@ -72,6 +74,7 @@ impl Backend for SoftDevice {
         let address = place.address.unwrap_or(surroundings.here).to_canonical();
         let settings = SoftSettings {
             socket_buffer: surroundings.socket_buffer,
+            path: surroundings.path.clone(),
             window_bytes: (WINDOW_BYTES / surroundings.pairs.max(1)).max(WINDOW_BYTES_MIN),
             ..SoftSettings::at(address)
         };

@@ -5,7 +5,7 @@ use super::greeting::{self, Greeting, Welcome, Wish};
 use super::options::Place;
 use super::served::{Served, Why};
 use crate::DeviceError;
-use hodo_io::Clock;
+use hodo_io::{Clock, PathOptions};
 use hodo_machine::{Instant, Wait};
 use hodo_measure::FarEndFacts;
 use hodo_roce::Completion;
@@ -35,6 +35,7 @@ pub(super) struct FarEndSettings {
     pub(super) place: Place,
     pub(super) wait: Wait,
     pub(super) socket_buffer: Option<usize>,
+    pub(super) path: PathOptions,
     pub(super) size_max: u32,
     /// Channels of all clients together.
     pub(super) channels_max: usize,
@@ -88,8 +89,8 @@ impl<B: Backend> FarEnd<B> {
     }
 
     fn open_device(&mut self, here: IpAddr) -> Result<&mut B, DeviceError> {
-        let surroundings =
-            Surroundings { here, clock: self.clock, socket_buffer: self.settings.socket_buffer, pairs: 1 };
+        let (socket_buffer, path) = (self.settings.socket_buffer, self.settings.path.clone());
+        let surroundings = Surroundings { here, clock: self.clock, socket_buffer, path, pairs: 1 };
         if self.device.is_none() {
             self.device = Some(B::open(&self.settings.place, &surroundings)?);
         }

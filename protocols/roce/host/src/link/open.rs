@@ -58,7 +58,8 @@ fn open_part<B: Backend>(
     let mut stream = connect(options.place.address, to, settings.timeout).map_err(|error| cannot(uri, &error))?;
     let here = stream.local_addr().map_err(|error| Error::Failed(format!("cannot open {uri}: {error}")))?;
     let pairs = channels.len() as u32;
-    let surroundings = Surroundings { here: here.ip(), clock, socket_buffer: settings.socket_buffer, pairs };
+    let (socket_buffer, path) = (settings.socket_buffer, settings.path.clone());
+    let surroundings = Surroundings { here: here.ip(), clock, socket_buffer, path, pairs };
     let mut device = B::open(&options.place, &surroundings).map_err(failed)?;
     let shape = shape(options, settings);
     let rights = if shape.kind == Kind::Send { Access::LOCAL } else { Access { remote_atomic: false, ..Access::ALL } };
@@ -233,6 +234,7 @@ pub(super) fn serve<B: Backend>(uri: &Uri, settings: &ServeSettings) -> Result<S
         place,
         wait: settings.wait,
         socket_buffer: settings.socket_buffer,
+        path: settings.path.clone(),
         size_max: settings.size_max,
         channels_max: settings.peers_max,
         facts: settings.facts(&Address::Udp(bound)),

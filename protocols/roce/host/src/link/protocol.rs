@@ -6,7 +6,7 @@ use crate::{SharedMemoryDevice, SoftDevice, VerbsDevice};
 use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan};
 use hodo_tester::{
-    Description, Error, FarEnd, Opened, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
+    Description, Error, FarEnd, Opened, PathSupport, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
 };
 use std::sync::atomic::AtomicBool;
 
@@ -75,6 +75,10 @@ impl Protocol for Rdma {
             Ok(_) if link.wants_far_end() && link.scheme == suite::ROCE => study::STUDY_OF_ONE_HOST,
             _ => study::STUDY,
         }
+    }
+
+    fn path_support(&self, link: &Uri) -> PathSupport {
+        if link.scheme == suite::ROCE { PathSupport::Marks } else { PathSupport::None }
     }
 
     fn remedy(&self, uri: &Uri) -> String {

@@ -102,7 +102,7 @@ fn open_part(
         time_codes_per_s: options.line.map_or(0.0, |line| line.time_codes_per_s),
     };
     let link = RealLink::open(endpoint, settings).map_err(|error| cannot(uri, &error))?;
-    (opened.congestion, opened.local, opened.remote) = link.driver().transport().facts();
+    opened.note(link.driver().transport().facts());
     opened.links.push(Box::new(link));
     Ok(())
 }
@@ -123,8 +123,7 @@ pub(super) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
     let link = SimulatedLink::new(line, &options.far, options.bit_errors, settings.seed, in_flight)
         .map_err(|error| Error::Usage(format!("`{uri}`: {error}")))?;
     let links: Vec<Box<dyn Link + Send>> = vec![Box::new(link)];
-    let (congestion, local, remote, far_end) = (None, None, None, None);
-    Ok(Opened { links, cpus: vec![None], congestion, local, remote, far_end, model: None, far_ends: 1 })
+    Ok(Opened::new(links))
 }
 
 /// Binds the tester's far end.
