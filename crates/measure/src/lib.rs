@@ -30,6 +30,6 @@ pub use result::{
     Observed, PlainLoop, ProcessCpu, Published, PublishedFigure, Rate, SCHEMA, Side, SimulationCost, Stage, Stall,
     State, TcpTimes, Tool, Verdict, Whose,
 };
-pub use run::{Counters, Progress, Run, Unwatched, Watch, run};
+pub use run::{Counters, Progress, Run, Snapshot, SnapshotSettings, Unwatched, Watch, run};
 pub use sizes::Sizes;
 pub use verdict::{SCHEDULE_HELD, missed, stalled, stalls_between, verdict};

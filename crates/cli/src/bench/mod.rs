@@ -7,17 +7,20 @@ mod outputs;
 pub mod plan;
 mod progress;
 mod recorder;
+mod stream;
 
 pub use options::{BenchOptions, ConditionOptions, FollowOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
+pub use stream::StreamOptions;
 
 use crate::{Error, Outcome, interrupt, terminal};
 use hodo_measure::{Measurement, Requirement};
 use hodo_tester::Benchmark;
 use hodo_tester::environment::clock_text;
 use std::sync::atomic::Ordering;
+use stream::Stream;
 
 /// Measures a link as the options say.
 pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
@@ -37,14 +40,15 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     let timing = &benchmarks[0].timing;
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
+    let stream = bench.stream.open(outputs.take_stdout(), &stop)?;
     let progress = bench.follow.progress(plans.iter().map(Vec::len).sum());
-    if bench.follow.quiet && outputs.are_none() && bench.choice.require.is_empty() {
+    if bench.follow.quiet && outputs.are_none() && stream.is_none() && bench.choice.require.is_empty() {
         terminal::remark("--quiet without a file keeps no figure; add --json FILE, --tsv FILE or --out DIR");
     }
-    let stdout_is_taken = outputs.take_stdout();
+    let stdout_is_taken = outputs.take_stdout() || bench.stream.takes_stdout();
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, timing));
     progress.head(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
-    let recorder = Recorder::new(&progress, outputs);
+    let recorder = Recorder::new(&progress, outputs).followed(bench.stream.every(), stream.as_ref());
     let ran = benchmarks
         .iter()
         .zip(&plans)
@@ -60,7 +64,9 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
         terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }
     let outcome = recorder.finish(&document);
+    let streamed = stream.map_or(Ok(()), Stream::finish);
     ran?;
+    streamed?;
     let missed = missed(&bench.choice.require, &document.measurements);
     missed.iter().for_each(|sentence| terminal::remark(sentence));
     outcome.map(|outcome| if missed.is_empty() { outcome } else { Outcome::Failed })

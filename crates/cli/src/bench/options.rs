@@ -1,5 +1,5 @@
 use super::netperf::NETPERF;
-use super::{Follow, OutputOptions, Progress, plan};
+use super::{Follow, OutputOptions, Progress, StreamOptions, plan};
 use crate::Error;
 use crate::realtime::RealtimeOptions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -33,6 +33,9 @@ pub struct BenchOptions {
     /// How the run is followed.
     #[command(flatten)]
     pub follow: FollowOptions,
+    /// How programs follow it.
+    #[command(flatten)]
+    pub stream: StreamOptions,
 }
 
 /// The measurement.
