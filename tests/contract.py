@@ -181,6 +181,25 @@ SIMULATION = {
     "local": Null(PROCESS),
     "local_ns_per_operation": Null(NUMBER),
 }
+# The search for the highest rate, where one was asked for.
+SLO = {
+    "conditions": Each(TEXT),
+    "rate": Null(NUMBER),
+    "low": Null(NUMBER),
+    "high": Null(NUMBER),
+    "closed_loop_per_s": NUMBER,
+    "curve": Each({
+        "rate": NUMBER,
+        "operations_per_s": NUMBER,
+        "p50_ns": Null(COUNT),
+        "p99_ns": Null(COUNT),
+        "lost": COUNT,
+        "repeats": COUNT,
+        "repeats_held": COUNT,
+        "held": (True, False),
+    }),
+    "text": TEXT,
+}
 DOCUMENT = {
     "schema": (SCHEMA,),
     "tool": {"name": ("hodo",), "version": TEXT, "commit": Null(TEXT)},
@@ -201,6 +220,8 @@ def check_document(document):
     check("document", document, DOCUMENT)
     if "far_end" in document["environment"]:
         check("document.environment.far_end", document["environment"]["far_end"], FAR_END)
+    if "slo" in document:
+        check("document.slo", document["slo"], SLO)
     for number, measurement in enumerate(document["measurements"]):
         if "simulation" in measurement:
             check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)

@@ -212,7 +212,7 @@ pub fn document(commit: Option<&str>, arguments: Vec<String>) -> Document {
         commit: commit.map(str::to_owned),
     };
     let environment = environment::of_host(arguments);
-    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new(), diagnosis: None }
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new(), diagnosis: None, slo: None }
 }
 
 /// Returns the processors that this process may run on; none if the kernel does not report them.

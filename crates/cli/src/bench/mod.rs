@@ -7,12 +7,14 @@ mod outputs;
 pub mod plan;
 mod progress;
 mod recorder;
+mod slo;
 mod stream;
 
 pub use options::{BenchOptions, ConditionOptions, FollowOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
+pub use slo::SloOptions;
 pub use stream::StreamOptions;
 
 use crate::{Error, Outcome, interrupt, terminal};
@@ -35,6 +37,9 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     bench.measure.realtime.begin()?;
     let benchmarks = plan::benchmarks(bench)?;
     bench.measure.conditions.check(&bench.link, bench.measure.wait)?;
+    if let ([benchmark], true) = (&benchmarks[..], bench.slo.is_asked_for()) {
+        return slo::run(bench, benchmark);
+    }
     let plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
     benchmarks.iter().zip(&plans).try_for_each(|(benchmark, plans)| benchmark.check(plans))?;
     let timing = &benchmarks[0].timing;

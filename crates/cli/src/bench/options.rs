@@ -1,5 +1,5 @@
 use super::netperf::NETPERF;
-use super::{Follow, OutputOptions, Progress, StreamOptions, plan};
+use super::{Follow, OutputOptions, Progress, SloOptions, StreamOptions, plan};
 use crate::Error;
 use crate::realtime::RealtimeOptions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -24,6 +24,9 @@ pub struct BenchOptions {
     /// The measurement.
     #[command(flatten)]
     pub choice: TestOptions,
+    /// The search for the highest rate.
+    #[command(flatten)]
+    pub slo: SloOptions,
     /// How it is measured.
     #[command(flatten)]
     pub measure: MeasuringOptions,
