@@ -10,12 +10,12 @@ mod recorder;
 mod slo;
 mod stream;
 
-pub use options::{BenchOptions, ConditionOptions, FollowOptions, mode, test};
+pub use options::{BenchOptions, ConditionOptions, FollowOptions, MeasuringOptions, TestOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
 pub use slo::SloOptions;
-pub use stream::StreamOptions;
+pub use stream::{StreamOptions, row_line};
 
 use crate::{Error, Outcome, interrupt, terminal};
 use hodo_measure::{Measurement, Requirement};
@@ -78,7 +78,7 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
 }
 
 /// Returns a sentence for each condition that a row does not meet.
-fn missed(required: &[Requirement], rows: &[Measurement]) -> Vec<String> {
+pub fn missed(required: &[Requirement], rows: &[Measurement]) -> Vec<String> {
     let of_row = |row: &Measurement| {
         let missed = required.iter().filter_map(|required| required.missed_by(row));
         missed.map(|sentence| format!("{}: {sentence}", hodo_report::plan_text(row))).collect::<Vec<_>>()

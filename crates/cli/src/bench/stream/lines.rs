@@ -103,6 +103,12 @@ pub fn end(lines: u64, skipped: u64) -> Value {
     json!({"event": "end", "lines": lines, "skipped": skipped})
 }
 
+/// Returns a row as one object: when its run started, its plan and its result, without histogram and intervals.
+pub fn row_line(started: Option<&str>, found: &Measurement) -> Value {
+    let head = with(json!({"started": started}), fields(found, &PLAN));
+    with(head, result(found))
+}
+
 fn result(found: &Measurement) -> Map<String, Value> {
     let mut result = fields(found, &RESULT);
     if let Some(Value::Object(latency)) = result.get_mut("latency_ns") {
@@ -222,5 +228,10 @@ mod tests {
         let step = lines.step(&found);
         assert_eq!((&step["event"], &step["step"], &step["size_bytes"]), (&json!("step"), &json!(1), &json!(64)));
         assert_eq!(lines.result(&found)["verdict"]["state"], "stable");
+        let row = row_line(Some("2026-01-01T00:00:00Z"), &found);
+        assert_eq!(
+            (&row["mode"], &row["operations"], &row["started"]),
+            (&json!("send"), &json!(0), &json!("2026-01-01T00:00:00Z"))
+        );
     }
 }

@@ -5,6 +5,8 @@
 
 mod lines;
 
+pub use lines::row_line;
+
 use crate::{Error, terminal};
 use clap::Args;
 use hodo_catalog::Uri;
