@@ -192,6 +192,27 @@ CONNECTION = {
     "device": TEXT,
     "ip_version": COUNT,
 }
+# The row that was measured at the same time, where there was one.
+BESIDE = {"protocol": TEXT, "test": TEXT, "mode": TEXT, "size_bytes": Null(COUNT), "payload_bits_per_s": NUMBER}
+# The search for the highest rate, where one was asked for.
+SLO = {
+    "conditions": Each(TEXT),
+    "rate": Null(NUMBER),
+    "low": Null(NUMBER),
+    "high": Null(NUMBER),
+    "closed_loop_per_s": NUMBER,
+    "curve": Each({
+        "rate": NUMBER,
+        "operations_per_s": NUMBER,
+        "p50_ns": Null(COUNT),
+        "p99_ns": Null(COUNT),
+        "lost": COUNT,
+        "repeats": COUNT,
+        "repeats_held": COUNT,
+        "held": (True, False),
+    }),
+    "text": TEXT,
+}
 DOCUMENT = {
     "schema": (SCHEMA,),
     "tool": {"name": ("hodo",), "version": TEXT, "commit": Null(TEXT)},
@@ -212,6 +233,8 @@ def check_document(document):
     check("document", document, DOCUMENT)
     if "far_end" in document["environment"]:
         check("document.environment.far_end", document["environment"]["far_end"], FAR_END)
+    if "slo" in document:
+        check("document.slo", document["slo"], SLO)
     for number, measurement in enumerate(document["measurements"]):
         if "simulation" in measurement:
             check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
@@ -220,6 +243,8 @@ def check_document(document):
         if "connection" in measurement:
             known = {name: kind for name, kind in CONNECTION.items() if name in measurement["connection"]}
             check(f"measurements[{number}].connection", measurement["connection"], known)
+        if "beside" in measurement:
+            check(f"measurements[{number}].beside", measurement["beside"], BESIDE)
         if "shortfall_s" in measurement:
             check(f"measurements[{number}].shortfall_s", measurement["shortfall_s"], NUMBER)
         check_sense(f"measurements[{number}]", measurement)

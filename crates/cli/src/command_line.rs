@@ -19,6 +19,7 @@ use crate::report::ReportOptions;
 use crate::serve::ServeOptions;
 #[cfg(feature = "spacewire")]
 use crate::spacewire::SpacewireOptions;
+use crate::watch::WatchOptions;
 use crate::why::WhyOptions;
 use clap::{Parser, Subcommand};
 
@@ -44,6 +45,8 @@ pub enum Command {
     Bench(Box<BenchOptions>),
     /// Find out why a link is not faster, by experiment.
     Why(Box<WhyOptions>),
+    /// Measure a link again and again, and show the latest figures to Prometheus.
+    Watch(Box<WatchOptions>),
     /// Run the far end of a link.
     Serve(ServeOptions),
     /// Run the hub between IPbus clients and boards, or query a running one.

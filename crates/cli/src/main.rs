@@ -33,6 +33,7 @@ mod sockets;
 mod spacewire;
 mod terminal;
 mod trace;
+mod watch;
 mod why;
 
 use clap::Parser;
@@ -83,6 +84,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         None => demo::run(&cli.demo),
         Some(Command::Bench(bench)) => bench::run(&bench),
         Some(Command::Why(options)) => why::run(&options),
+        Some(Command::Watch(options)) => watch::run(&options),
         Some(Command::Serve(serve)) => serve::run(&serve),
         #[cfg(feature = "ipbus")]
         Some(Command::Hub(hub)) => hub::run(&hub),

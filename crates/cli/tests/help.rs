@@ -8,6 +8,7 @@ fn help_is_as_accepted() {
     for (name, arguments) in [
         ("hodo.txt", &["--help"][..]),
         ("bench.txt", &["bench", "--help"]),
+        ("watch.txt", &["watch", "--help"]),
         ("serve.txt", &["serve", "--help"]),
         ("hub.txt", &["hub", "--help"]),
         ("farm.txt", &["farm", "--help"]),

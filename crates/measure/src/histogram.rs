@@ -59,6 +59,14 @@ impl Histogram {
         }
     }
 
+    /// Returns the operations since an earlier copy of this histogram; `None` if it is no such copy.
+    #[must_use]
+    pub fn since(&self, earlier: &Histogram) -> Option<Histogram> {
+        let mut since = self.0.clone();
+        since.subtract(&earlier.0).ok()?;
+        Some(Histogram(since))
+    }
+
     /// Clears the histogram.
     pub fn clear(&mut self) {
         self.0.reset();
@@ -146,6 +154,19 @@ mod tests {
         assert!(
             near(latency.p99_9, 999_000.0) && near(latency.max, 1e6) && (latency.mean / 500_005.0 - 1.0).abs() < 1e-3
         );
+    }
+
+    #[test]
+    fn the_operations_since_an_earlier_copy_are_those_that_followed() {
+        let mut histogram = Histogram::new();
+        histogram.record(1_000_000);
+        let earlier = histogram.clone();
+        [7, 7, 900].into_iter().for_each(|n| histogram.record(n));
+        let since = histogram.since(&earlier).expect("an earlier copy");
+        assert_eq!(since.counts().collect::<Vec<_>>(), [(7, 2), (900, 1)]);
+        assert_eq!(since.latency().map(|latency| (latency.p50, latency.max)), Some((7, 900)));
+        assert_eq!(earlier.since(&histogram), None);
+        assert_eq!(histogram.since(&histogram.clone()).map(|none| none.count()), Some(0));
     }
 
     #[test]

@@ -26,10 +26,10 @@ pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use requirement::{Quantile, Requirement};
 pub use result::{
     Beside, Binding, Clock, ClockDifference, Confidence, Connection, Cpu, Diagnosis, Document, Environment, Estimate,
-    Experiment, Fairness, FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, Loss, Measurement, NodeShare,
-    OLDER_SCHEMAS, Observed, PlainLoop, ProcessCpu, Published, PublishedFigure, Rate, SCHEMA, Side, SimulationCost,
-    Stage, Stall, State, TcpTimes, Tool, Verdict, Whose,
+    Experiment, Fairness, FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, LoadPoint, Loss, Measurement,
+    NodeShare, OLDER_SCHEMAS, Observed, PlainLoop, ProcessCpu, Published, PublishedFigure, Rate, SCHEMA, Side,
+    SimulationCost, Slo, Stage, Stall, State, TcpTimes, Tool, Verdict, Whose,
 };
-pub use run::{Counters, Progress, Run, Unwatched, Watch, run};
+pub use run::{Counters, Progress, Run, Snapshot, SnapshotSettings, Unwatched, Watch, run};
 pub use sizes::Sizes;
 pub use verdict::{SCHEDULE_HELD, missed, stalled, stalls_between, verdict};

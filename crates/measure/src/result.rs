@@ -6,6 +6,7 @@ mod cpu;
 mod diagnosis;
 mod fairness;
 mod limit;
+mod slo;
 mod stall;
 mod verdict;
 
@@ -15,6 +16,7 @@ pub use cpu::{Cpu, ProcessCpu, SimulationCost};
 pub use diagnosis::{Confidence, Diagnosis, Experiment};
 pub use fairness::{Fairness, NodeShare};
 pub use limit::{Binding, Limit, LimitKind, PlainLoop};
+pub use slo::{LoadPoint, Slo};
 pub use stall::{Observed, Stall, Whose};
 pub use verdict::{State, Verdict};
 
@@ -41,6 +43,9 @@ pub struct Document {
     /// The bottleneck of the link, where that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Diagnosis>,
+    /// The highest rate that holds some conditions, where that was requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slo: Option<Slo>,
 }
 
 /// The program that wrote a document.

@@ -12,6 +12,7 @@ mod schedule;
 mod shared;
 mod silences;
 mod slots;
+mod snapshots;
 mod stages;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use schedule::Share;
 use shared::{Shared, operations_per_s, repeats, together};
 pub use silences::Counters;
 use slots::SLOTS_MAX;
+pub use snapshots::{Snapshot, SnapshotSettings};
 use std::thread::Builder;
 use timeline::{Track, whole_nanos};
 
@@ -92,6 +94,16 @@ pub trait Watch: Sync {
     /// Returns whether the run has to end now. It is called after every batch of completions, so it has to be quick.
     fn interrupted(&self) -> bool {
         false
+    }
+
+    /// Returns how the run is followed by snapshots of its counters; `None` if nobody follows it.
+    fn snapshots(&self) -> Option<SnapshotSettings> {
+        None
+    }
+
+    /// Receives a snapshot of the run's counters. A measuring thread calls it, so it has to be quick and must not wait.
+    fn snapshot(&self, snapshot: Snapshot) {
+        let _ = snapshot;
     }
 
     /// Reports the progress, about ten times per second of the link's clock.
@@ -267,6 +279,9 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     let all = together(totals.iter().copied());
     let mut histogram = Histogram::new();
     found.iter().for_each(|link| histogram.merge(&link.recorded.histogram));
+    if let Some(settings) = shared.snapshots.settings.filter(|_| !found.is_empty()) {
+        shared.watch.snapshot(Snapshot::last(&found, &all, &histogram, settings));
+    }
     let latency = histogram.latency();
     let timelines = found.iter().map(|link| &link.recorded.timeline).zip(&totals);
     let tracks = timelines.map(|(timeline, total)| Track { timeline, total: *total });

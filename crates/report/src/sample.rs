@@ -31,6 +31,7 @@ pub(crate) fn document() -> Document {
         environment: environment(),
         measurements,
         diagnosis: None,
+        slo: None,
     }
 }
 

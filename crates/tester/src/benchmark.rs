@@ -5,7 +5,7 @@ use crate::steps::Steps;
 use crate::{Choice, Error, OtherFlow, Settings, Timing, Uri, environment, path, plan};
 use hodo_io::PathOptions;
 use hodo_measure::units::cpus_text;
-use hodo_measure::{Document, Measurement, Plan, SCHEMA, Tool};
+use hodo_measure::{Document, Measurement, Plan, SCHEMA, Snapshot, SnapshotSettings, Tool};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -80,6 +80,12 @@ pub trait Observer: Sync {
     fn begin(&self, _link: &Uri, _plan: &Plan) {}
     /// Receives the progress of the step.
     fn tick(&self, _progress: &hodo_measure::Progress) {}
+    /// Returns how steps are followed by snapshots of their counters; `None` if they are not.
+    fn snapshots(&self) -> Option<SnapshotSettings> {
+        None
+    }
+    /// Receives a snapshot of the step's counters from a thread that measures, so it has to be quick and must not wait.
+    fn snapshot(&self, _snapshot: Snapshot) {}
     /// Receives the end of a step.
     fn end(&self, _measurement: &Measurement) {}
     /// Receives the document after each step, so that it can be written: an interrupt or a failure then loses nothing.
@@ -240,7 +246,7 @@ pub fn document(commit: Option<&str>, arguments: Vec<String>) -> Document {
         commit: commit.map(str::to_owned),
     };
     let environment = environment::of_host(arguments);
-    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new(), diagnosis: None }
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: Vec::new(), diagnosis: None, slo: None }
 }
 
 /// Returns the processors that this process may run on; none if the kernel does not report them.

@@ -5,7 +5,7 @@ use crate::{Observer, Opened};
 use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Clock, Programs, affinity};
 use hodo_machine::Instant;
-use hodo_measure::{Counters, Plan, Run, Watch};
+use hodo_measure::{Counters, Plan, Run, Snapshot, SnapshotSettings, Watch};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The surroundings of a run.
@@ -86,6 +86,14 @@ impl Watch for Attended<'_> {
 
     fn interrupted(&self) -> bool {
         self.around.stop.load(Ordering::Relaxed)
+    }
+
+    fn snapshots(&self) -> Option<SnapshotSettings> {
+        self.around.observer.snapshots()
+    }
+
+    fn snapshot(&self, snapshot: Snapshot) {
+        self.around.observer.snapshot(snapshot);
     }
 
     fn progress(&self, progress: &hodo_measure::Progress) {

@@ -7,17 +7,22 @@ mod outputs;
 pub mod plan;
 mod progress;
 mod recorder;
+mod slo;
+mod stream;
 
-pub use options::{BenchOptions, ConditionOptions, FollowOptions, mode, test};
+pub use options::{BenchOptions, ConditionOptions, FollowOptions, MeasuringOptions, TestOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;
 pub use recorder::Recorder;
+pub use slo::SloOptions;
+pub use stream::{StreamOptions, row_line};
 
 use crate::{Error, Outcome, interrupt, terminal};
 use hodo_measure::{Measurement, Requirement};
 use hodo_tester::Benchmark;
 use hodo_tester::environment::clock_text;
 use std::sync::atomic::Ordering;
+use stream::Stream;
 
 /// Measures a link as the options say.
 pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
@@ -32,20 +37,24 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     bench.measure.realtime.begin()?;
     let benchmarks = plan::benchmarks(bench)?;
     bench.measure.conditions.check(&bench.link, bench.measure.wait)?;
+    if let ([benchmark], true) = (&benchmarks[..], bench.slo.is_asked_for()) {
+        return slo::run(bench, benchmark);
+    }
     let plans = benchmarks.iter().map(Benchmark::plans).collect::<Result<Vec<_>, _>>()?;
     benchmarks.iter().zip(&plans).try_for_each(|(benchmark, plans)| benchmark.check(plans))?;
     let timing = &benchmarks[0].timing;
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;
+    let stream = bench.stream.open(outputs.take_stdout(), &stop)?;
     let progress =
         bench.follow.progress(benchmarks.iter().zip(&plans).map(|(benchmark, plans)| benchmark.steps(plans)).sum());
-    if bench.follow.quiet && outputs.are_none() && bench.choice.require.is_empty() {
+    if bench.follow.quiet && outputs.are_none() && stream.is_none() && bench.choice.require.is_empty() {
         terminal::remark("--quiet without a file keeps no figure; add --json FILE, --tsv FILE or --out DIR");
     }
-    let stdout_is_taken = outputs.take_stdout();
+    let stdout_is_taken = outputs.take_stdout() || bench.stream.takes_stdout();
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, timing));
     progress.head(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
-    let recorder = Recorder::new(&progress, outputs);
+    let recorder = Recorder::new(&progress, outputs).followed(bench.stream.every(), stream.as_ref());
     let ran = benchmarks
         .iter()
         .zip(&plans)
@@ -61,14 +70,16 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
         terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }
     let outcome = recorder.finish(&document);
+    let streamed = stream.map_or(Ok(()), Stream::finish);
     ran?;
+    streamed?;
     let missed = missed(&bench.choice.require, &document.measurements);
     missed.iter().for_each(|sentence| terminal::remark(sentence));
     outcome.map(|outcome| if missed.is_empty() { outcome } else { Outcome::Failed })
 }
 
 /// Returns a sentence for each condition that a row does not meet.
-fn missed(required: &[Requirement], rows: &[Measurement]) -> Vec<String> {
+pub fn missed(required: &[Requirement], rows: &[Measurement]) -> Vec<String> {
     let of_row = |row: &Measurement| {
         let missed = required.iter().filter_map(|required| required.missed_by(row));
         missed.map(|sentence| format!("{}: {sentence}", hodo_report::plan_text(row))).collect::<Vec<_>>()

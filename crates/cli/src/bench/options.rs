@@ -1,5 +1,5 @@
 use super::netperf::after_help;
-use super::{Follow, OutputOptions, Progress, plan};
+use super::{Follow, OutputOptions, Progress, SloOptions, StreamOptions, plan};
 use crate::Error;
 use crate::realtime::RealtimeOptions;
 use crate::sockets::SocketOptions;
@@ -25,6 +25,9 @@ pub struct BenchOptions {
     /// The measurement.
     #[command(flatten)]
     pub choice: TestOptions,
+    /// The search for the highest rate.
+    #[command(flatten)]
+    pub slo: SloOptions,
     /// How it is measured.
     #[command(flatten)]
     pub measure: MeasuringOptions,
@@ -34,6 +37,9 @@ pub struct BenchOptions {
     /// How the run is followed.
     #[command(flatten)]
     pub follow: FollowOptions,
+    /// How programs follow it.
+    #[command(flatten)]
+    pub stream: StreamOptions,
 }
 
 /// The measurement.
@@ -85,11 +91,11 @@ pub struct TestOptions {
     #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true)]
     pub pace: Option<f64>,
     /// Both directions at once, as independent traffic over connections of their own: a row for each.
-    #[arg(long, conflicts_with_all = ["mode", "preset"])]
+    #[arg(long, conflicts_with_all = ["mode", "preset", "slo"])]
     pub bidir: bool,
     /// Measure each row twice: alone, and beside the rate test over this link, which has a row, too. Its far end is that of the row where
     /// the two are the same.
-    #[arg(long, value_name = "LINK", value_parser = hodo_catalog::uri, conflicts_with_all = ["bidir", "preset"])]
+    #[arg(long, value_name = "LINK", value_parser = hodo_catalog::uri, conflicts_with_all = ["bidir", "preset", "slo"])]
     pub under: Option<Uri>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]

@@ -57,6 +57,7 @@ fn loaded(link: &Uri, own: &Benchmark) -> Result<Benchmark, Error> {
     let mut load = Benchmark { link: link.clone(), choice, ..own.clone() };
     if link.protocol.name() != own.link.protocol.name() {
         load.conditions.congestion = None;
+        load.conditions.path.mss = None;
     }
     load.choice.sizes.extend(load.plans()?.iter().map(|plan| plan.size.bounds().1).max());
     Ok(load)

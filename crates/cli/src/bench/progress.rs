@@ -2,12 +2,13 @@
 
 use super::Follow;
 use hodo_measure::limits::format_rate;
-use hodo_measure::{Measurement, Plan, Size};
+use hodo_measure::units::text::{self, time_ns};
+use hodo_measure::{Measurement, Plan, Size, Snapshot};
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Rates of the recent past that the live line shows.
-const CURVE: usize = 24;
+const CURVE: usize = 12;
 /// Columns that the live line keeps to, so that it can be rewritten: what is wider wraps.
 const WIDTH: usize = 100;
 
@@ -32,6 +33,10 @@ struct Live {
     step: usize,
     what: String,
     rates: Vec<f64>,
+    /// The time, operations, payload bytes and retransmissions at the end of the latest interval.
+    ended: Option<(f64, u64, u64, Option<u64>)>,
+    /// The figures of that interval.
+    interval: Option<String>,
 }
 
 impl Progress {
@@ -63,6 +68,7 @@ impl Progress {
         live.step += 1;
         live.what = format!("{protocol} {} {} {}", plan.test, plan.mode, size_text(plan.size));
         live.rates.clear();
+        (live.ended, live.interval) = (None, None);
         self.draw(&live, "opening");
     }
 
@@ -74,9 +80,37 @@ impl Progress {
         let surplus = live.rates.len().saturating_sub(CURVE);
         live.rates.drain(..surplus);
         let curve = hodo_report::sparkline(&live.rates, CURVE);
-        let rate = format_rate(now.payload_bits_per_s);
+        let so_far = || figures(now.operations_per_s, now.payload_bits_per_s);
+        let figures = live.interval.clone().unwrap_or_else(so_far);
         let phase = if now.warming_up { "warm-up".to_owned() } else { format!("repeat {}", now.repeats + 1) };
-        self.draw(&live, &format!("{curve} {rate}, {:.0} operations/s, {phase}", now.operations_per_s));
+        self.draw(&live, &format!("{curve} {figures}, {phase}"));
+    }
+
+    /// Returns whether there is a line that is rewritten.
+    pub fn is_live(&self) -> bool {
+        self.kind == Kind::Live
+    }
+
+    /// Takes the figures of the interval that a snapshot ends, for the live line.
+    pub fn snapshot(&self, now: &Snapshot) {
+        if !self.is_live() {
+            return;
+        }
+        let mut live = self.live();
+        let ended = live.ended.replace((now.t_s, now.operations, now.payload_bytes, now.retransmitted));
+        let Some((t_s, operations, payload_bytes, retransmitted)) = ended.filter(|(t_s, ..)| now.t_s > *t_s) else {
+            return;
+        };
+        let per_s = |count: u64| count as f64 / (now.t_s - t_s);
+        let rates = figures(
+            per_s(now.operations.saturating_sub(operations)),
+            8.0 * per_s(now.payload_bytes.saturating_sub(payload_bytes)),
+        );
+        let again = now.retransmitted.zip(retransmitted).map(|(now, before)| now.saturating_sub(before));
+        let again = again.map_or_else(String::new, |count| format!(", {count} resent"));
+        let rtt_ns = now.tcp.as_ref().and_then(|tcp| tcp.rtt_ns);
+        let rtt = rtt_ns.map_or_else(String::new, |rtt_ns| format!(", rtt {}", time_ns(rtt_ns as f64)));
+        live.interval = Some(format!("{rates}{again}{rtt}"));
     }
 
     /// Ends the step, and prints its measurement.
@@ -120,6 +154,10 @@ impl Progress {
         let mut to = io::stderr().lock();
         let _ = to.write_all(text.as_bytes()).and_then(|()| to.flush());
     }
+}
+
+fn figures(operations_per_s: f64, payload_bits_per_s: f64) -> String {
+    format!("{}, {}", format_rate(payload_bits_per_s), text::operations_per_s(operations_per_s))
 }
 
 fn size_text(size: Size) -> String {

@@ -1,15 +1,20 @@
 //! Follows a run: tells people, and writes the files.
 
 use super::Progress;
+use super::stream::{EVERY, Stream};
 use crate::{Error, Outcome, terminal};
-use hodo_measure::{Document, Measurement, Plan, State};
+use hodo_measure::{Document, Measurement, Plan, Snapshot, SnapshotSettings, State};
 use hodo_tester::{Observer, Outputs, Uri};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Writes the files after each measurement, so that an interrupt or a failure loses nothing.
 pub struct Recorder<'a> {
     progress: &'a Progress,
     outputs: Outputs,
+    /// The length of an interval of the live line.
+    every: Duration,
+    stream: Option<&'a Stream>,
     /// Whether people know that the files cannot be written: they are told at once, and then at the end.
     told: AtomicBool,
 }
@@ -17,7 +22,12 @@ pub struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     /// Creates one for these files.
     pub fn new(progress: &'a Progress, outputs: Outputs) -> Self {
-        Recorder { progress, outputs, told: AtomicBool::new(false) }
+        Recorder { progress, outputs, every: EVERY, stream: None, told: AtomicBool::new(false) }
+    }
+
+    /// Sets the length of an interval, and the stream that has a line for each.
+    pub fn followed(self, every: Duration, stream: Option<&'a Stream>) -> Self {
+        Recorder { every, stream, ..self }
     }
 
     /// Writes everything for the last time. The outcome is a failure where a measurement failed or was interrupted.
@@ -40,14 +50,32 @@ impl Observer for Recorder<'_> {
 
     fn begin(&self, link: &Uri, plan: &Plan) {
         self.progress.begin(link.scheme, plan);
+        if let Some(stream) = self.stream {
+            stream.begin(link, plan);
+        }
     }
 
     fn tick(&self, progress: &hodo_measure::Progress) {
         self.progress.tick(progress);
     }
 
+    fn snapshots(&self) -> Option<SnapshotSettings> {
+        let of_line = || self.progress.is_live().then_some(SnapshotSettings { every: self.every, with_times: false });
+        self.stream.map(Stream::settings).or_else(of_line)
+    }
+
+    fn snapshot(&self, snapshot: Snapshot) {
+        self.progress.snapshot(&snapshot);
+        if let Some(stream) = self.stream {
+            stream.snapshot(snapshot);
+        }
+    }
+
     fn end(&self, measurement: &Measurement) {
         self.progress.end(measurement);
+        if let Some(stream) = self.stream {
+            stream.end(measurement);
+        }
     }
 
     fn added(&self, document: &Document) {

@@ -61,7 +61,7 @@ fn document(options: &ReportOptions, status: &Status) -> Document {
     if let (Some(rate), Some(size)) = (options.line_rate, found.size_bytes.filter(|size| *size > 0)) {
         found.set_limit(line_limit((rate, options.mtu), size, status.token_data()), None);
     }
-    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found], diagnosis: None }
+    Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found], diagnosis: None, slo: None }
 }
 
 /// The outputs of a run.

@@ -1,3 +1,4 @@
+mod follow;
 mod readings;
 mod starts;
 
@@ -65,6 +66,9 @@ pub(super) struct Drive<'a> {
     tick: Instant,
     began: Instant,
     told: (u64, u64),
+    /// The number of the latest snapshot, and when the next one is due.
+    snapshots: u64,
+    snapshot_due: Instant,
     done: Vec<Completion>,
 }
 
@@ -136,6 +140,8 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         tick: now + TICK,
         began: now,
         told: (0, 0),
+        snapshots: 0,
+        snapshot_due: Instant::MAX,
         done: Vec::with_capacity(1024),
     };
     let outcome = drive.measure(share);
@@ -280,7 +286,7 @@ impl Drive<'_> {
             _ => Instant::MAX,
         };
         // While operations end, ticks are seen as they do; only a silent link has to be left for one.
-        (self.tick + TICK).min(due).min(self.last_heard() + self.patience())
+        (self.tick + TICK).min(due).min(self.snapshot_due).min(self.last_heard() + self.patience())
     }
 
     /// Returns whether operations that end have successors.
@@ -300,7 +306,11 @@ impl Drive<'_> {
                 self.counters = (now, self.read_counters());
             }
         }
-        if tick { self.link.now() } else { now }
+        let is_followed = now >= self.snapshot_due;
+        if is_followed {
+            self.follow(now);
+        }
+        if tick || is_followed { self.link.now() } else { now }
     }
 
     /// Counts the operations that ended at `now`, and starts their successors at `resume`.
@@ -453,6 +463,7 @@ impl Drive<'_> {
         self.began = now;
         self.due = now;
         self.plan_repeat(now);
+        self.begin_snapshots(now);
     }
 
     fn close_repeat(&mut self, now: Instant) {
@@ -528,6 +539,7 @@ impl Drive<'_> {
 
     fn finish(mut self, outcome: Result<(), LinkError>) -> Found {
         let error = outcome.err();
+        self.shared.snapshots.end(self.place);
         if let Some(error) = &error {
             self.shared.halt();
             if let Some(start) = self.opened.take() {

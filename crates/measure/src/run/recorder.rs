@@ -136,6 +136,18 @@ impl Recorder {
         Instant::from_nanos(now.as_nanos().saturating_sub(self.paused.as_nanos() as u64))
     }
 
+    /// Returns the counted time until now, or until the end of the latest repeat.
+    pub fn counted_ns(&self, now: Option<Instant>) -> u64 {
+        self.counted(now.unwrap_or(self.began)).nanos_since(self.timeline.start())
+    }
+
+    /// Returns the times of all operations so far.
+    pub fn times(&self) -> Histogram {
+        let mut all = self.histogram.clone();
+        self.apart.iter().flatten().for_each(|repeat| all.merge(repeat));
+        all
+    }
+
     /// Ends the repeat; the next begins at the same moment.
     pub fn close(&mut self, now: Instant) -> Tally {
         let tally = Tally { elapsed_s: (now - self.began).as_secs_f64(), ..self.repeat };

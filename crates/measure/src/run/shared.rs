@@ -1,4 +1,5 @@
 use super::recorder::Tally;
+use super::snapshots::Snapshots;
 use super::{Progress, Watch};
 use crate::statistics::{REPEATS_MIN, estimate};
 use crate::{LinkError, Plan, Repeats};
@@ -14,6 +15,8 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 pub(super) struct Shared<'a> {
     pub watch: &'a dyn Watch,
     pub plan: &'a Plan,
+    /// The snapshots of links for whoever follows the run.
+    pub snapshots: Snapshots,
     closed: Mutex<Vec<Vec<Tally>>>,
     enough: AtomicU32,
     halted: AtomicBool,
@@ -33,6 +36,7 @@ impl<'a> Shared<'a> {
         Shared {
             watch,
             plan,
+            snapshots: Snapshots::new(watch.snapshots(), links),
             closed: Mutex::new(vec![Vec::new(); links]),
             enough: AtomicU32::new(enough),
             halted: AtomicBool::new(false),

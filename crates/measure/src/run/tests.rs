@@ -1,3 +1,4 @@
+mod followed;
 mod rounds;
 mod stalls;
 

@@ -6,6 +6,7 @@
 mod facts;
 mod pictures;
 mod rows;
+mod slo;
 
 use crate::figure;
 use crate::layout::clean;
@@ -57,6 +58,7 @@ pub fn html_with(document: &Document, tables: &[Table]) -> String {
                 (top(document))
                 main {
                     nav #tests .tests aria-label="Tests" { @for (place, group) in groups.iter().enumerate() { (pictures::card(place, group)) } }
+                    @if let Some(slo) = &document.slo { (slo::section(slo)) }
                     div #pictures { @for (place, group) in groups.iter().enumerate() { (pictures::section(place, group)) } }
                     div #tables { @for table in tables { (extra(table)) } }
                     (measured(&document.measurements, &groups))

@@ -76,7 +76,8 @@ pub(super) fn section(place: usize, group: &[&Measurement]) -> Markup {
     }
 }
 
-fn plot(chart: &Chart) -> Markup {
+/// Returns a chart with its legend.
+pub(super) fn plot(chart: &Chart) -> Markup {
     let hidden = chart.series.iter().filter(|series| !series.shown).count();
     let legend = html! {
         div.legend.short {

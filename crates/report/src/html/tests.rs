@@ -23,6 +23,27 @@ fn holds_the_document_and_its_curves() {
     assert!(curve.matches('L').count() > 50, "{curve}");
 }
 
+#[test]
+fn a_search_has_its_answer_and_its_curve() {
+    let point = |rate: f64, held: bool| hodo_measure::LoadPoint {
+        rate,
+        operations_per_s: rate,
+        p50_ns: Some(20_000),
+        p99_ns: Some(if held { 90_000 } else { 3_000_000 }),
+        lost: 0,
+        repeats: 2,
+        repeats_held: if held { 2 } else { 0 },
+        held,
+        missed: (!held).then(|| "p99<1ms is not met".to_owned()),
+    };
+    let curve = vec![point(10e3, true), point(20e3, true), point(22e3, false)];
+    let slo = hodo_measure::Slo::new("udp://there", vec!["p99<1ms".to_owned()], 21e3, curve);
+    let page = html(&Document { slo: Some(slo), ..sample::document() });
+    assert!(page.contains("p99&lt;1ms holds up to 20.00 k/s") && page.contains("<h3>Times over load</h3>"));
+    assert!(page.contains("0 of 2"));
+    assert!(!html(&sample::document()).contains("Times over load"));
+}
+
 /// Returns the value and the line under it of the card of the only test.
 fn card_of(rows: Vec<hodo_measure::Measurement>) -> (String, String) {
     let page = html(&Document { measurements: rows, ..sample::document() });

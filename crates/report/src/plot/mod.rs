@@ -11,6 +11,7 @@
 mod bars;
 mod chart;
 mod charts;
+mod load;
 mod panel;
 mod png;
 mod scale;
@@ -22,6 +23,7 @@ pub(crate) use bars::{Bars, node_bars, node_text};
 pub(crate) use chart::Chart;
 pub use charts::Picture;
 pub(crate) use charts::charts;
+pub(crate) use load::load_chart;
 pub use png::{PlotError, png};
 pub use sheet::{sheet, svg};
 pub(crate) use waterfall::{stage_name, stage_text, waterfalls};

@@ -7,7 +7,7 @@ use crate::{Counters, FarEnd, LinkError, Loss, Mode};
 use hodo_machine::Instant;
 
 /// The most channels whose sockets are asked for their retransmissions at each tick.
-const ASKED_MAX: u32 = 64;
+pub(super) const ASKED_MAX: u32 = 64;
 
 impl Drive<'_> {
     /// Keeps a silence that has just ended and may have been a stall.
