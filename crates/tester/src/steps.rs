@@ -90,8 +90,8 @@ impl Steps<'_> {
     /// Makes one measurement with its limit. Returns also the reason why the link cannot go on, if it cannot.
     fn step(&mut self, plan: &Plan, far_end: &mut Option<Running>) -> Result<(Measurement, Option<LinkError>), Error> {
         let placement = self.benchmark.placement(plan);
-        let uri = self.meet(self.benchmark, &placement, far_end)?;
-        let mut ready = self.ready((self.benchmark, plan), uri, placement, far_end.as_ref())?;
+        let uri = Self::meet(self.benchmark, &placement, far_end)?;
+        let mut ready = self.ready((self.benchmark, plan), &uri, placement, far_end.as_ref())?;
         let Ready { opened, line, nic, placement, settings, wire } = &mut ready;
         let attended = (self.stop, self.observer);
         let row = Row::new(self.benchmark, attended, plan, placement, settings, wire, opened);
@@ -109,12 +109,12 @@ impl Steps<'_> {
         let shares = own.0.link == other.0.link;
         let places = beside::placements(own.0.placement_of(plan, plan.channels + other.1.channels));
         let [far_end, far_end_of_other] = far_ends;
-        let uri = self.meet(own.0, &places[0], far_end)?;
-        let uri_of_other = if shares { uri.clone() } else { self.meet(other.0, &places[1], far_end_of_other)? };
+        let uri = Self::meet(own.0, &places[0], far_end)?;
+        let uri_of_other = if shares { uri.clone() } else { Self::meet(other.0, &places[1], far_end_of_other)? };
         let far_end_of_other = if shares { far_end.as_ref() } else { far_end_of_other.as_ref() };
         let [place, place_of_other] = places;
-        let mut ready = self.ready(own, uri, place, far_end.as_ref())?;
-        let mut ready_of_other = self.ready(other, uri_of_other, place_of_other, far_end_of_other)?;
+        let mut ready = self.ready(own, &uri, place, far_end.as_ref())?;
+        let mut ready_of_other = self.ready(other, &uri_of_other, place_of_other, far_end_of_other)?;
         let Ready { opened, line, nic, placement, settings, wire } = &mut ready;
         let mut row = Row::new(own.0, (self.stop, self.observer), plan, placement, settings, wire, opened);
         row.look_alone(opened);
@@ -135,30 +135,30 @@ impl Steps<'_> {
     fn ready(
         &mut self,
         (benchmark, plan): (&Benchmark, &Plan),
-        uri: Uri,
+        uri: &Uri,
         placement: Placement,
         far_end: Option<&Running>,
     ) -> Result<Ready, Error> {
         let far_process = far_end.and_then(Running::process).cloned();
         let settings = Settings { far_process, ..benchmark.settings(plan, &placement) };
-        let mut opened = crate::open(&uri, &settings, self.stop)?;
+        let mut opened = crate::open(uri, &settings, self.stop)?;
         let nic = opened.remote.and_then(Nic::towards);
         let line = line(&benchmark.conditions, nic.as_ref());
         if plan.stages {
             let pages = far_end.and_then(Running::pages).or(benchmark.conditions.pages);
-            if let Err(why) = uri.protocol.add_stages(&uri, &mut opened, pages) {
+            if let Err(why) = uri.protocol.add_stages(uri, &mut opened, pages) {
                 self.observer.say(&why);
             }
         }
         let facts = opened.far_end.as_ref().or(far_end.map(Running::facts)).cloned();
         let nic_name = nic.as_ref().map(|nic| nic.name.clone());
         self.note(&opened, &placement, nic, facts);
-        let wire = uri.protocol.on_the_wire(&uri, plan)?;
+        let wire = uri.protocol.on_the_wire(uri, plan)?;
         Ok(Ready { opened, line, nic: nic_name, placement, settings, wire })
     }
 
     /// Returns where the far end is. One that is started here runs on until a plan needs another placement.
-    fn meet(&self, benchmark: &Benchmark, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
+    fn meet(benchmark: &Benchmark, placement: &Placement, far_end: &mut Option<Running>) -> Result<Uri, Error> {
         if !benchmark.link.wants_far_end() {
             return Ok(benchmark.link.clone());
         }
