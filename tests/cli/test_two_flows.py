@@ -43,6 +43,7 @@ def test_rows_are_compared_only_with_those_beside_the_like(tmp_path):
         (["farm", "--test", "rate", "--bidir"], "goes one way"),
         (["tcp", "--test", "rate", "--bidir", "--mode", "send"], "--mode"),
         (["tcp", "--test", "latency", "--under", "nonsense://"], "nonsense"),
+        (["tcp", "--bidir", "--slo", "p99<1ms"], "--slo measures one flow"),
     ],
 )
 def test_what_cannot_be_is_refused(arguments, says):

@@ -91,11 +91,11 @@ pub struct TestOptions {
     #[arg(long, value_name = "RATE", value_parser = units::line_rate, allow_negative_numbers = true)]
     pub pace: Option<f64>,
     /// Both directions at once, as independent traffic over connections of their own: a row for each.
-    #[arg(long, conflicts_with_all = ["mode", "preset", "slo"])]
+    #[arg(long, conflicts_with_all = ["mode", "preset"])]
     pub bidir: bool,
     /// Measure each row twice: alone, and beside the rate test over this link, which has a row, too. Its far end is that of the row where
     /// the two are the same.
-    #[arg(long, value_name = "LINK", value_parser = hodo_catalog::uri, conflicts_with_all = ["bidir", "preset", "slo"])]
+    #[arg(long, value_name = "LINK", value_parser = hodo_catalog::uri, conflicts_with_all = ["bidir", "preset"])]
     pub under: Option<Uri>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! From options to a benchmark.
 
-use super::options::{BenchOptions, MeasuringOptions};
+use super::options::{BenchOptions, MeasuringOptions, TestOptions};
 use crate::Error;
 use hodo_measure::{Mode, Repeats, Test, Until};
 use hodo_tester::{Benchmark, Choice, Conditions, Host, OtherFlow, Preset, Timing, Uri};
@@ -47,6 +47,16 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
         own.beside = Some(OtherFlow { benchmark: Box::new(loaded(load, &own)?), is_compared: true });
     }
     Ok(own)
+}
+
+/// Refuses two flows at the same time where a command measures one.
+///
+/// # Errors [`Error::Usage`] with the options.
+pub fn check_one_flow(choice: &TestOptions, what: &str) -> Result<(), Error> {
+    if choice.bidir || choice.under.is_some() {
+        return Err(Error::Usage(format!("{what} measures one flow; leave --bidir and --under out")));
+    }
+    Ok(())
 }
 
 /// Returns the load that `--under` puts on a link: the largest operations of its suite, sent where that is possible.

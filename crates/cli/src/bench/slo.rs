@@ -37,6 +37,7 @@ pub fn run(bench: &BenchOptions, benchmark: &Benchmark) -> Result<Outcome, Error
     if let Some(test) = bench.choice.test.filter(|test| *test != Test::Open) {
         return Err(Error::Usage(format!("--slo searches a rate of --test open; leave --test {test} out")));
     }
+    super::plan::check_one_flow(&bench.choice, "--slo")?;
     let (conditions, within) = (&bench.slo.slo, bench.slo.slo_within.unwrap_or(Duration::from_secs(60)));
     let outputs = bench.output.prepare()?;
     let stop = interrupt::flag()?;

@@ -118,6 +118,7 @@ fn benchmarks(options: &WatchOptions) -> Result<Vec<(Benchmark, Vec<Plan>)>, Err
         follow: FollowOptions { quiet: true, progress: Follow::Auto },
         stream: crate::bench::StreamOptions::default(),
     };
+    plan::check_one_flow(&options.choice, "hodo watch")?;
     let is_short = options.choice.test.is_none() && options.choice.preset.is_none();
     let mut found = Vec::new();
     for benchmark in plan::benchmarks(&bench)? {
