@@ -2,13 +2,13 @@
 
 import contextlib
 import subprocess
+import time
 
 import command
 import pytest
 
 from guest import GUEST, HOST, UNTIL_IT_LISTENS, inside
 from packets import QueuePair
-from test_pingpong import listening
 
 SIZE = 60
 HARMS = {
@@ -32,13 +32,23 @@ def rxe(guest):
     server.wait()
 
 
+def once_it_listens(*ends):
+    """A queue pair to a server that has just been started."""
+    give_up = time.monotonic() + 20
+    while True:
+        try:
+            return QueuePair(*ends)
+        except ConnectionRefusedError:
+            assert time.monotonic() < give_up, "nothing listens"
+            time.sleep(0.02)
+
+
 @contextlib.contextmanager
 def ours(guest):
     line = [*guest.at_host(), command.HODO, "pingpong", "--listen", "127.0.0.1", "-s", str(SIZE), "-n", "2"]
-    with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
-        listening(process)
+    with subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         with inside(guest.namespace):
-            pair = QueuePair("127.0.0.2", "127.0.0.1", 18515)
+            pair = once_it_listens("127.0.0.2", "127.0.0.1", 18515)
         yield pair
         pair.close()
         process.kill()

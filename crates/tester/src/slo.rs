@@ -56,10 +56,10 @@ pub fn slo(
     drop(trials);
     let names = conditions.iter().map(ToString::to_string).collect();
     let found = Slo::new(&benchmark.link.to_string(), names, closed, curve);
+    document.slo = Some(found.clone());
     if let Some(rate) = found.rate.filter(|_| !stop.load(Ordering::Relaxed)) {
         answer(benchmark, rate, document, observer, stop)?;
     }
-    document.slo = Some(found.clone());
     Ok(found)
 }
 

@@ -189,7 +189,7 @@ pub struct ConditionOptions {
     /// The options of the sockets.
     #[command(flatten)]
     pub sockets: SocketOptions,
-    /// Local address of the link's sockets, as 192.0.2.1 or [::1]:5000; of many channels each takes the next port [default: as the routes
+    /// Local address of the link's sockets, as 192.0.2.1 or 192.0.2.1:5000; of many channels each takes the next port [default: as the routes
     /// say].
     #[arg(long, value_name = "ADDR[:PORT]", value_parser = str::parse::<LocalAddress>)]
     pub bind: Option<LocalAddress>,

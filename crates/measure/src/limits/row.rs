@@ -46,7 +46,13 @@ pub fn limit(
             && plain_loop.is_some()
             && share(found, limit).is_none_or(|share| share < FAR_OFF)
     };
-    let bound = bound(found, wire, conditions).filter(|limit| !is_far_off(limit));
+    let bound = match bound(found, wire, conditions) {
+        Some(limit) if is_far_off(&limit) => {
+            let others = Conditions { round_trip: None, ..conditions.clone() };
+            self::bound(found, wire, &others).filter(|limit| !is_far_off(limit))
+        }
+        bound => bound,
+    };
     let limit = bound.or_else(|| plain_loop.map(|plain_loop| plain_loop.as_limit(Binding::Unknown)))?;
     Some(judged(limit, found, wire, &conditions.lines))
 }

@@ -129,7 +129,8 @@ impl ProcessCpu {
             percent: if elapsed_s > 0.0 { 100.0 * usage.cpu_s() / elapsed_s } else { 0.0 },
             user_s: usage.user_s,
             system_s: usage.system_s,
-            polling_s: usage.polling_s,
+            // By another clock, which also runs while others have the processor.
+            polling_s: usage.polling_s.map(|polling_s| polling_s.min(usage.cpu_s())),
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
             max_rss_bytes: usage.max_rss_bytes,

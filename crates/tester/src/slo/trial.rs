@@ -79,7 +79,12 @@ impl<'a> Trials<'a> {
             }
             let link = match &mut opened {
                 Some(link) => link,
-                None => opened.insert(self.open(&plan)?),
+                None => match self.open(&plan) {
+                    Ok(found) => opened.insert(found),
+                    // An interrupt ends the opening, too, and what is known by then is kept.
+                    Err(_) if self.stop.load(Ordering::Relaxed) => return Ok(None),
+                    Err(error) => return Err(error),
+                },
             };
             let run = drive(link, &plan, &self.around());
             let error = run.error.clone();

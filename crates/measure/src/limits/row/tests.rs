@@ -305,6 +305,18 @@ fn a_schedule_and_a_far_ends_own_time_are_bounds() {
 }
 
 #[test]
+fn a_window_of_which_little_was_used_hides_no_other_bound() {
+    let service = Service { ns_per_operation: 4e6, servers: 4, name: "4 nodes / 4 ms a decision".into() };
+    let deciding = OnTheWire { service: Some(service), ..echo() };
+    // 2 in flight over 2.1 ms are 952 a second, and the nodes decide on 1,000.
+    let conditions = Conditions { round_trip: alone(2.1e6), ..Conditions::default() };
+    let limit_of = |wire: &OnTheWire| limit(&row(Test::Rate, 2, 400.0), wire, &conditions, Some(&bare(50_000.0)));
+    let limit = limit_of(&deciding).expect("the nodes' time");
+    assert_eq!((limit.kind, limit.operations_per_s), (LimitKind::Line, Some(1000.0)));
+    assert_eq!(limit_of(&echo()).expect("a plain loop").kind, LimitKind::PlainLoop);
+}
+
+#[test]
 fn a_pace_bounds_the_payload_of_a_closed_loop() {
     let mut found = row(Test::Channels, 100, 990.0);
     found.pace_asked = Some(8.0 * 1000.0 * echo().payload_bytes);
