@@ -16,6 +16,8 @@ def test_both_directions_have_a_row_each(link):
     assert (out["beside"]["mode"], back["beside"]["mode"]) == ("receive", "send")
     # The CPU time of the process is that of both.
     assert out["cpu"]["local"] and out["cpu"]["local_ns_per_operation"] is None
+    for row in (out, back):
+        assert (row["limit"] or {}).get("binds") not in ("cpu", "others") and "other programs" not in row["verdict"]["text"], row
 
 
 def test_a_row_is_measured_alone_and_beside_a_load_of_another_protocol():

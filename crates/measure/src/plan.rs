@@ -100,6 +100,16 @@ pub enum Repeats {
     },
 }
 
+impl Repeats {
+    /// Returns the most repeats that there can be.
+    #[must_use]
+    pub const fn most(self) -> u32 {
+        match self {
+            Repeats::Fixed(count) | Repeats::Confidence { max: count, .. } => count,
+        }
+    }
+}
+
 /// One measurement, before it is run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {

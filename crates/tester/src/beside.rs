@@ -2,7 +2,7 @@
 
 use crate::placement::Placement;
 use crate::{Benchmark, Error};
-use hodo_measure::{Beside, Measurement, Plan, Repeats, Until};
+use hodo_measure::{Beside, Measurement, Plan, Repeats, State, Until, Verdict};
 
 /// Another flow that runs while a benchmark's own does.
 #[derive(Debug, Clone)]
@@ -51,14 +51,18 @@ pub(crate) fn placements(mut of_all: Placement) -> [Placement; 2] {
     [first, of_all]
 }
 
-/// Says in each of two rows that the other one was measured at the same time.
+/// Returns a flow as the other one sees it before anything is measured.
+pub(crate) fn planned((benchmark, plan): (&Benchmark, &Plan)) -> Beside {
+    let verdict = Verdict { state: State::Interrupted, text: String::new() };
+    Beside::of(&plan.unmeasured(benchmark.link.scheme, &benchmark.link.to_string(), verdict))
+}
+
+/// Says in each of two rows how fast the other one was at the same time.
 pub(crate) fn pair(rows: [&mut Measurement; 2]) {
     let [first, second] = rows;
     let each = [Beside::of(second), Beside::of(first)];
     for (row, beside) in [first, second].into_iter().zip(each) {
         row.verdict.text = format!("{}; {beside}", row.verdict.text);
-        // The CPU time is that of the process, for both.
-        (row.cpu.local_ns_per_operation, row.cpu.remote_ns_per_operation, row.cpu.others_percent) = (None, None, None);
         row.beside = Some(beside);
     }
 }

@@ -10,7 +10,7 @@ use crate::{Benchmark, Line, Observer, Opened, Settings};
 use hodo_io::Programs;
 use hodo_io::host::bound_at;
 use hodo_measure::limits::{self, OnTheWire, RoundTrip};
-use hodo_measure::{LinkError, Measurement, PlainLoop, Plan, Repeats, Run, SimulationCost, Test};
+use hodo_measure::{Beside, LinkError, Measurement, PlainLoop, Plan, Run, SimulationCost, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -33,8 +33,8 @@ pub(crate) struct Row<'a> {
     is_real: bool,
     /// Whether both ends are on this host.
     is_here: bool,
-    /// Whether another row is measured at the same time.
-    is_beside: bool,
+    /// The row that is measured at the same time.
+    beside: Option<Beside>,
     looks: Mutex<Vec<PlainLoop>>,
     alone_ns: Vec<f64>,
 }
@@ -60,7 +60,7 @@ impl<'a> Row<'a> {
             wire,
             is_real: !benchmark.link.simulated,
             is_here: opened.is_here(),
-            is_beside: false,
+            beside: None,
             looks: Mutex::default(),
             alone_ns: Vec::new(),
         }
@@ -70,12 +70,13 @@ impl<'a> Row<'a> {
     /// between, and its own operations one at a time only before.
     pub(crate) fn measure_beside(
         mut self,
+        beside: Beside,
         opened: &mut Opened,
         line: Line,
         interface: Option<String>,
         far_end: Option<&Running>,
     ) -> (Measurement, Option<LinkError>) {
-        self.is_beside = true;
+        self.beside = Some(beside);
         let run = self.run(opened, 0, interface, far_end);
         let error = run.error.clone();
         (self.judged(run, opened, line), error)
@@ -108,7 +109,7 @@ impl<'a> Row<'a> {
 
     /// Returns whether bare sockets can do what the row does.
     fn has_plain_loop(&self) -> bool {
-        self.is_real && self.wire.theory.is_none() && self.is_here && !self.is_beside
+        self.is_real && self.wire.theory.is_none() && self.is_here
     }
 
     /// Returns whether the row's operations one at a time say something of it: neither of a lone operation nor of updates.
@@ -173,7 +174,13 @@ impl<'a> Row<'a> {
             // It would be counted with the others.
             found.cpu.others_percent = None;
         }
+        if self.beside.is_some() {
+            // The CPU time is that of the process, for both rows.
+            let cpu = &mut found.cpu;
+            (cpu.local_ns_per_operation, cpu.remote_ns_per_operation, cpu.others_percent) = (None, None, None);
+        }
         let has_round_trip = self.has_round_trip();
+        found.beside = self.beside;
         let round_trip = RoundTrip::of_row(&found, self.wire, &self.alone_ns).filter(|_| has_round_trip);
         let plain_loop = PlainLoop::of_looks(&self.looks.into_inner().unwrap_or_else(PoisonError::into_inner));
         let limit = crate::limit(self.wire, opened, line, plain_loop.as_ref(), round_trip, &found);
@@ -194,12 +201,8 @@ fn append(found: &mut Measurement, remark: &str) {
 
 /// Returns the repeats of a plan after which it pauses for a look at the plain loop. A schedule goes on.
 fn pauses(plan: &Plan) -> u32 {
-    let repeats = match plan.repeats {
-        Repeats::Fixed(count) => count,
-        Repeats::Confidence { max, .. } => max,
-    };
     let may_pause = !matches!(plan.test, Test::Open | Test::Updates) && plan.channels <= PAUSED_CHANNELS_MAX;
-    if may_pause { repeats.saturating_sub(1).min(LOOKS_BETWEEN) } else { 0 }
+    if may_pause { plan.repeats.most().saturating_sub(1).min(LOOKS_BETWEEN) } else { 0 }
 }
 
 /// Returns the processors whose load counts: those that the two sides are bound to, or all of them where a side is not

@@ -9,7 +9,7 @@ mod trial;
 use crate::{Benchmark, Choice, Error, Observer};
 use hodo_io::Clock;
 use hodo_measure::units::text;
-use hodo_measure::{Document, LoadPoint, Measurement, Plan, Repeats, Requirement, Slo, Test};
+use hodo_measure::{Document, LoadPoint, Measurement, Plan, Requirement, Slo, Test};
 use search::Search;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -133,11 +133,7 @@ fn answer(
 
 /// Returns how long a row of a plan takes.
 fn row_lasts(plan: &Plan) -> Duration {
-    let repeats = match plan.repeats {
-        Repeats::Fixed(count) => count,
-        Repeats::Confidence { max, .. } => max,
-    };
-    lasts(plan).saturating_mul(repeats).saturating_add(BESIDE)
+    lasts(plan).saturating_mul(plan.repeats.most()).saturating_add(BESIDE)
 }
 
 /// Returns a rate that was tried as a line.

@@ -118,11 +118,11 @@ impl Steps<'_> {
         let Ready { opened, line, nic, placement, settings, wire } = &mut ready;
         let mut row = Row::new(own.0, (self.stop, self.observer), plan, placement, settings, wire, opened);
         row.look_alone(opened);
-        let first = || row.measure_beside(opened, *line, nic.take(), far_end.as_ref());
+        let first = || row.measure_beside(beside::planned(other), opened, *line, nic.take(), far_end.as_ref());
         let Ready { opened, line, nic, placement, settings, wire } = &mut ready_of_other;
         let mut row = Row::new(other.0, (self.stop, &Unobserved), other.1, placement, settings, wire, opened);
         row.look_alone(opened);
-        let second = || row.measure_beside(opened, *line, nic.take(), far_end_of_other);
+        let second = || row.measure_beside(beside::planned(own), opened, *line, nic.take(), far_end_of_other);
         let (mut found, mut found_of_other) = std::thread::scope(|scope| {
             let second = scope.spawn(second);
             (first(), second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))

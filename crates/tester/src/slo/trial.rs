@@ -60,10 +60,7 @@ impl<'a> Trials<'a> {
     }
 
     fn once(&mut self, rate: f64) -> Result<Option<LoadPoint>, Error> {
-        let repeats = match self.plan.repeats {
-            Repeats::Fixed(count) => count,
-            Repeats::Confidence { max, .. } => max,
-        };
+        let repeats = self.plan.repeats.most();
         let until = match self.plan.until {
             Until::Elapsed(duration) => Until::Elapsed(duration.max(of_operations(rate))),
             until @ Until::Count(_) => until,

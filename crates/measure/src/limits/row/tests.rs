@@ -1,8 +1,8 @@
 use super::*;
 use crate::limits::{Carrier, Ip, Line, ModelledWay, Transport};
 use crate::{
-    Cpu, Latency, Mode, Observed, Plan, ProcessCpu, Repeats, Run, Size, Stall, State, TcpTimes, Until, Unwatched,
-    Verdict, Whose,
+    Beside, Cpu, Latency, Mode, Observed, Plan, ProcessCpu, Repeats, Run, Size, Stall, State, TcpTimes, Until,
+    Unwatched, Verdict, Whose,
 };
 use std::time::Duration;
 
@@ -103,6 +103,12 @@ fn a_processor_binds_only_where_one_is_full_of_work() {
     assert_eq!(binds(&shared, &conditions).0, Binding::Unknown);
     shared.observed = Some(Observed { waited_for_processor_s: Some(0.3), ..Observed::default() });
     assert_eq!(binds(&shared, &conditions).0, Binding::Cpu);
+    // The CPU time of two flows is that of the process, so it says nothing of one of them.
+    let other = Beside::of(&shared);
+    let mut pair = Measurement { beside: Some(other), ..shared };
+    assert_eq!(binds(&pair, &conditions).0, Binding::Unknown);
+    pair.observed = Some(Observed { others_s: Some(0.5), waited_for_processor_s: Some(0.5), ..Observed::default() });
+    assert_eq!(binds(&pair, &conditions).0, Binding::Unknown);
     // A far end on another host: its own processor is full.
     assert_eq!(binds(&at_half(20.0, 20.0, 97.0), &conditions).0, Binding::Cpu);
     let mut found = at_half(100.0, 100.0, 0.0);
