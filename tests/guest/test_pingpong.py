@@ -15,7 +15,20 @@ CASES = [
     (64, 256, "poll"), (64, 1024, "events"), (4096, 256, "poll"), (4096, 512, "events"), (4096, 1024, "poll"), (4096, 4096, "events"),
     (16384, 2048, "poll"), (65536, 1024, "events"), (65536, 4096, "poll"), (1, 1024, "poll"), (1023, 1024, "poll"),
 ]  # fmt: skip
-ITERATIONS = 500
+
+# rxe of Linux 6.1 can stop for good after it has sent something again, as it does where its processor is emulated on a busy host: it has
+# acknowledged our last message and completed what it sent itself, its program polls, and it sends nothing more. Where both sides' counts
+# show that it is its turn, the case is run again.
+its_turn = pytest.mark.flaky(reruns=2, only_rerun="ItsTurn")
+pytestmark = its_turn
+
+
+class ItsTurn(AssertionError):
+    """The guest's kernel has received everything, owes a message, and sends none."""
+
+
+def iterations(size):
+    return 500 if size < 65536 else 100
 
 
 @contextlib.contextmanager
@@ -31,7 +44,7 @@ def ours(guest, *arguments):
 
 
 def options(size, mtu, how):
-    return ["-s", size, "-m", mtu, "-n", ITERATIONS, *(["-e"] if how == "events" else [])]
+    return ["-s", size, "-m", mtu, "-n", iterations(size), *(["-e"] if how == "events" else [])]
 
 
 def stock(size, mtu, how):
@@ -46,31 +59,54 @@ def listening(process, said="local address"):
         raise AssertionError(line + process.stdout.read())
 
 
-def done(process, far=None):
-    """What our end says. Where it fails, the far end in the guest is heard, too."""
+class Counts:
+    """How many messages the guest's kernel has received, and sent with success, since this was made."""
+
+    def __init__(self, guest):
+        self.guest = guest
+        self.before = self.read()
+
+    def read(self):
+        _, said = self.guest.run("cd /sys/class/infiniband/rxe0/ports/1/hw_counters; cat rdma_recvs rdma_sends")
+        return [int(count) for count in said.split()]
+
+    def since(self):
+        return [now - before for now, before in zip(self.read(), self.before, strict=True)]
+
+
+def done(process, size, counts):
+    """What our end says. Where it fails, what the guest's kernel has counted is heard, too."""
     text, _ = process.communicate(timeout=120)
-    well = process.returncode == 0 and f"{ITERATIONS} iters" in text
-    assert well, text + (f"\nthe far end: {far.wait(100)}" if far else "")
-    return text
+    if process.returncode == 0 and f"{iterations(size)} iters" in text:
+        return text
+    received, sent = counts.since()
+    # It would keep the port from the next.
+    counts.guest.run("kill $(pidof ibv_rc_pingpong)")
+    exchanged = re.search(r"after (\d+) of \d+, though the far end has acknowledged every message of ours", text)
+    kind = ItsTurn if exchanged and received >= sent == int(exchanged[1]) else AssertionError
+    raise kind(f"{text}\nthe guest's kernel has received {received} messages and sent {sent}")
 
 
 @pytest.mark.parametrize(("size", "mtu", "how"), CASES)
 def test_our_client_to_the_stock_server(guest, size, mtu, how):
+    counts = Counts(guest)
     server = guest.start("timeout 100 " + stock(size, mtu, how))
     with ours(guest, GUEST, "--connect-within", 20, *options(size, mtu, how)) as client:
-        text = done(client, server)
+        text = done(client, size, counts)
     assert f"GID ::ffff:{GUEST}" in text and f"GID ::ffff:{HOST}" in text, text
     status, said = server.wait(100)
-    assert status == 0 and re.search(rf"{ITERATIONS} iters in", said), said
+    assert status == 0 and f"{iterations(size)} iters in" in said, said
 
 
 @pytest.mark.parametrize(("size", "mtu", "how"), CASES)
 def test_the_stock_client_to_our_server(guest, size, mtu, how):
+    counts = Counts(guest)
     with ours(guest, "--listen", HOST, "--address", HOST, *options(size, mtu, how)) as server:
         listening(server)
-        status, said = guest.run(f"{stock(size, mtu, how)} {HOST}", timeout=100)
-        assert status == 0 and f"{ITERATIONS} iters" in said, said
-        done(server)
+        client = guest.start(f"timeout 100 {stock(size, mtu, how)} {HOST}")
+        done(server, size, counts)
+        status, said = client.wait(100)
+        assert status == 0 and f"{iterations(size)} iters" in said, said
 
 
 def gid_of(guest, address):
@@ -87,14 +123,17 @@ def gid_of(guest, address):
 def test_ipv6_both_ways(guest, size, mtu):
     flags = options(size, mtu, "poll")
     line = f"ibv_rc_pingpong -g {gid_of(guest, GUEST6)} " + " ".join(map(str, flags))
+    counts = Counts(guest)
     server = guest.start("timeout 100 " + line)
     with ours(guest, GUEST, "--address", HOST6, "--connect-within", 20, *flags) as client:
-        text = done(client, server)
+        text = done(client, size, counts)
     assert f"GID {GUEST6}" in text and f"GID {HOST6}" in text, text
     status, said = server.wait(100)
     assert status == 0, said
+    counts = Counts(guest)
     with ours(guest, "--listen", HOST, "--address", HOST6, *flags) as server:
         listening(server)
-        status, said = guest.run(f"{line} {HOST}", timeout=100)
-        assert status == 0 and f"{ITERATIONS} iters" in said, said
-        done(server)
+        client = guest.start(f"timeout 100 {line} {HOST}")
+        done(server, size, counts)
+        status, said = client.wait(100)
+        assert status == 0 and f"{iterations(size)} iters" in said, said

@@ -11,7 +11,9 @@ from scapy.contrib.roce import BTH
 from scapy.utils import rdpcap
 
 from guest import GUEST
-from test_pingpong import ITERATIONS, done, options, ours, stock
+from test_pingpong import Counts, done, iterations, its_turn, options, ours, stock
+
+pytestmark = its_turn
 
 FIELDS = ("ip.src", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.aeth.syndrome", "_ws.malformed")
 # Packets that are built again: scapy takes a millisecond for each.
@@ -23,14 +25,15 @@ SENDS = (0, 1, 2, 4)
 @pytest.mark.parametrize("mtu", [256, 1024, 4096])
 def test_nothing_is_malformed_or_refused_and_every_crc_is_right(guest, tmp_path, mtu):
     file = tmp_path / "packets.pcap"
+    counts = Counts(guest)
     with captured(guest, file):
         server = guest.start("timeout 100 " + stock(4096, mtu, "poll"))
         with ours(guest, GUEST, "--connect-within", 20, *options(4096, mtu, "poll")) as client:
-            done(client)
+            done(client, 4096, counts)
         assert server.wait(100)[0] == 0
     rows = dissect(file)
     sent = [row for row in rows if row["ip.src"] != GUEST and row["infiniband.bth.opcode"] in SENDS]
-    assert len(sent) >= ITERATIONS * 4096 // mtu, len(sent)
+    assert len(sent) >= iterations(4096) * 4096 // mtu, len(sent)
     # Acknowledgements only: neither end refused anything.
     syndromes = {row["infiniband.aeth.syndrome"] for row in rows} - {None}
     assert all(syndrome < 0x20 for syndrome in syndromes), syndromes

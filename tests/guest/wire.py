@@ -55,8 +55,8 @@ class Wire:
     def to_guest(self, frame):
         """Waits for room: what does not fit meanwhile is kept by the device's own queue."""
         select.select([], [self.near], [])
-        # QEMU is gone: `carry` ends with its next look.
-        with contextlib.suppress(ConnectionError):
+        # QEMU is gone: `carry` ends with its next look. The first to notice hears of a refused connection, a later one of none.
+        with contextlib.suppress(OSError):
             self.near.send(frame.ljust(SMALLEST, b"\0"))
 
     def to_host(self, frame):

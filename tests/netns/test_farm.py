@@ -33,21 +33,27 @@ def farm():
         yield made
 
 
+@pytest.fixture(scope="module")
+def judged(farm):
+    """What version 2 of the study does with two credits here, and the processors that its controller takes for it."""
+    return version_2(farm, credits=2)
+
+
 @pytest.mark.measured
-def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(farm):
-    found = version_2(farm, credits=2)
+def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(judged):
+    found, _ = judged
     assert 0.94 <= found["events_per_s"] / LIMIT_PER_S <= 1.01, found
     assert min(found["node_events"]) / max(found["node_events"]) >= EQUAL, found
 
 
 @pytest.mark.measured
 @pytest.mark.parametrize("credits", LEAST)
-def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm, credits):
+def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm, judged, credits):
     share, nodes, cores = ours(farm, credits)
     assert min(nodes) / max(nodes) >= EQUAL, nodes
     assert LEAST[credits] <= share <= 1.01
-    # With few events in flight the controller sleeps in between; with one or many credits it is woken for less.
-    assert cores < (0.10 if credits == 2 else 0.20)
+    # A host's own speed is in both. With few events in flight the controller sleeps in between; with one or many credits it is woken for less.
+    assert cores < (2 if credits == 2 else 3) * judged[1], (cores, judged)
 
 
 def ours(farm, credits):
@@ -83,7 +89,7 @@ def ours(farm, credits):
 
 
 def version_2(farm, credits):
-    """What the controller says after a run, with each node on a host of its own."""
+    """What the controller says after a run, with each node on a host of its own, and the processors that it took meanwhile."""
     program = compiled("farm", "-lzmq")
     plan = ["--nodes", str(NODES), "--credits", str(credits), "--size", str(SIZE), "--congestion", "cubic"]
     with contextlib.ExitStack() as stack:
@@ -93,9 +99,14 @@ def version_2(farm, credits):
         for number in range(NODES):
             node = [*farm.at_leaf(number), program, "node", *plan, "--to", at, "--number", str(number)]
             stack.enter_context(started(*node))
+        # After the warm-up, and before its end.
+        time.sleep(2)
+        began, cpu = time.monotonic(), command.cpu_s(controller.pid)
+        time.sleep(SECONDS / 2)
+        cores = (command.cpu_s(controller.pid) - cpu) / (time.monotonic() - began)
         said, complaint = controller.communicate(timeout=SECONDS + 30)
     assert controller.returncode == 0, complaint
-    return json.loads(said)
+    return json.loads(said), cores
 
 
 @contextlib.contextmanager

@@ -147,6 +147,20 @@ pub enum PingPongError {
     /// Nothing completed for a long time.
     #[error("no completion within {} s: is the far end stopped, or with another number of iterations?", .0.as_secs())]
     Stalled(Duration),
+    /// The far end has acknowledged everything, and sends nothing.
+    #[error(
+        "no message within {} s after {received} of {iterations}, though the far end has acknowledged every message of ours: is it \
+         stopped, or with another number of iterations?",
+        patience.as_secs()
+    )]
+    Unanswered {
+        /// How long it was waited for.
+        patience: Duration,
+        /// Messages that came.
+        received: u64,
+        /// Messages that should come.
+        iterations: u64,
+    },
     /// A message had another length.
     #[error("message {number} has {length} bytes, not {size}: both ends need the same --size")]
     WrongLength {
@@ -281,7 +295,7 @@ impl<'d, D: Device> End<'d, D> {
             if self.completions.is_empty() {
                 // A slow far end is none that has stopped.
                 if self.sent + self.received == seen {
-                    return Err(PingPongError::Stalled(self.parameters.patience));
+                    return Err(self.stalled(started));
                 }
                 seen = self.sent + self.received;
                 give_up = self.device.now() + self.parameters.patience;
@@ -308,6 +322,15 @@ impl<'d, D: Device> End<'d, D> {
     /// [`DeviceError`] if the device has failed as a whole.
     pub fn linger(&mut self, span: Duration) -> Result<(), DeviceError> {
         self.device.linger(span)
+    }
+
+    /// Tells apart what can be missing after `started` messages were sent.
+    fn stalled(&self, started: u64) -> PingPongError {
+        let PingPong { patience, iterations, .. } = self.parameters;
+        if self.sent < started {
+            return PingPongError::Stalled(patience);
+        }
+        PingPongError::Unanswered { patience, received: self.received, iterations }
     }
 
     #[inline]
@@ -503,7 +526,8 @@ mod tests {
         let (client, server) = both(12, 12);
         assert_eq!((client.unwrap().iterations, server.unwrap().iterations), (12, 12));
         let (client, server) = both(12, 3);
-        assert!(matches!(client, Err(PingPongError::Stalled(_))), "{client:?}");
+        // Its last message was taken by a receive that the far end had posted.
+        assert!(matches!(client, Err(PingPongError::Unanswered { received: 3, iterations: 12, .. })), "{client:?}");
         assert_eq!(server.unwrap().iterations, 3);
     }
 }
