@@ -26,6 +26,7 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
     let is_in_operations = Figure::of(first) == Figure::OperationRate;
     let operations_lead = about_latency || is_in_operations;
     let waits_differ = group.iter().any(|m| m.wait != first.wait);
+    let any_beside = group.iter().any(|m| m.beside.is_some());
     let any_loss = group.iter().any(|m| m.loss.lost > 0);
     let column = |head, align, keep, cell: &dyn Fn(&Measurement) -> Cell| Column {
         head,
@@ -42,6 +43,10 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             Cell { sort: in_flight, ..figure::window_text(m).into() }
         }),
         column(["", "waits"], left, 84, &|m| if waits_differ { clean(&m.wait) } else { String::new() }.into()),
+        column(["", "beside"], left, 85, &|m| {
+            let other = figure::beside_text(m).or_else(|| any_beside.then(|| "nothing".to_owned()));
+            other.unwrap_or_default().into()
+        }),
         column(["rate", "asked"], right, 85, &|m| Cell {
             sort: m.rate_asked,
             ..m.rate_asked.map_or_else(String::new, units::operations_per_s).into()
@@ -76,7 +81,7 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             sort: m.limit.as_ref().and_then(|limit| limit.payload_bits_per_s),
             ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()
         }),
-        column(["limit", "by"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.kind.text()).into()),
+        column(["limit", "by"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.source()).into()),
         column(OF_LIMIT, right, 87, &|m| figure_cell(m.share_of_limit, whole_percent)),
         column(["× plain", "loop"], right, 39, &|m| figure_cell(m.times_plain_loop, |times| format!("{times:.2}"))),
         column(["what", "binds"], left, 94, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),

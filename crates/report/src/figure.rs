@@ -111,7 +111,13 @@ pub fn plan_text(measurement: &Measurement) -> String {
     let asked = asked.map_or_else(String::new, |rate| format!(" at {rate}"));
     let options = m.connection.as_ref().and_then(Connection::text);
     let options = options.map_or_else(String::new, |options| format!(", {options}"));
-    format!("{protocol} {} {} {size} {window} {}{asked}{options}", m.test, m.mode, m.wait)
+    let beside = beside_text(m).map_or_else(String::new, |other| format!(" beside {other}"));
+    format!("{protocol} {} {} {size} {window} {}{asked}{options}{beside}", m.test, m.mode, m.wait)
+}
+
+/// Returns the plan of the row that was measured at the same time, in three words.
+pub(crate) fn beside_text(m: &Measurement) -> Option<String> {
+    m.beside.as_ref().map(|other| format!("{} {} {}", clean(&other.protocol), other.test, other.mode))
 }
 
 /// Returns the size of the operations: `32 KiB`, or `60 B..1020 B` if sizes were drawn at random.
@@ -185,7 +191,7 @@ pub(crate) fn reached_text(measurement: &Measurement) -> Option<String> {
     let share = measurement.share_of_limit.filter(|share| share.is_finite()).zip(measurement.limit.as_ref());
     let times = measurement.times_plain_loop.filter(|times| times.is_finite());
     share
-        .map(|(share, limit)| format!("{:.0} % of {}", share * 100.0, limit.kind.text()))
+        .map(|(share, limit)| format!("{:.0} % of {}", share * 100.0, limit.source()))
         .or_else(|| times.map(|times| format!("{times:.2} × plain loop")))
 }
 

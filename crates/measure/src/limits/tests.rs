@@ -162,6 +162,7 @@ fn ipbus_window_fills_the_line_until_187_us() {
     };
     assert_eq!(at(187.0).binds, Binding::Line);
     assert_eq!(at(188.0).binds, Binding::Window);
+    assert_eq!(at(188.0).source(), "window", "the least of several bounds");
     assert!(at(188.0).formula.starts_with("window: 16 in flight / 188.00 us round-trip = 85106/s <= line: 1 Gbit/s"));
 }
 

@@ -115,6 +115,22 @@ impl LimitKind {
     }
 }
 
+impl Limit {
+    /// Returns where the limit comes from, for people: of several bounds, the least, with which the formula begins.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        let least = self
+            .formula
+            .split_once(": ")
+            .map(|(name, _)| name)
+            .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
+        match self.kind {
+            LimitKind::Line => least.unwrap_or(self.kind.text()),
+            LimitKind::PlainLoop | LimitKind::Model => self.kind.text(),
+        }
+    }
+}
+
 /// Bare sockets in the shape of a row: its packets, window and sockets, with the same wait and placement. They promise nothing, so they
 /// are what the protocol's own work can be compared with, and no bound.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -260,7 +260,7 @@ fn limit_facts(m: &Measurement, limit: &Limit) -> Vec<Fact> {
         fact("payload rate", limit.payload_bits_per_s.map(units::bits_per_s)),
         fact("operation rate", limit.operations_per_s.map(units::operations_per_s)),
         fact("time", limit.latency_ns.map(units::time_ns)),
-        fact("comes from", limit.kind.text().to_owned()),
+        fact("comes from", limit.source().to_owned()),
         fact("what binds", limit.binds.word().to_owned()),
         fact("formula", limit.formula.clone()),
         fact("assumes", limit.assumes.clone()),

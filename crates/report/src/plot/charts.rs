@@ -214,8 +214,10 @@ fn chart(
         one.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
     let has_limit = |series: &Series| series.points.iter().filter(|point| point.limit.is_some()).count() > 1;
-    let kind = group.iter().find_map(|m| m.limit.as_ref()).map_or("", |limit| limit.kind.text());
-    let limit = series.iter().any(has_limit).then(|| format!("limit ({kind})"));
+    let mut sources: Vec<&str> = group.iter().filter_map(|m| Some(m.limit.as_ref()?.source())).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    let limit = series.iter().any(has_limit).then(|| format!("limit ({})", sources.join(", ")));
     Chart { title: title.into(), note: note.into(), x_label, x_unit, unit, limit, series }
 }
 
@@ -264,7 +266,7 @@ fn singly(
 fn differences(m: &Measurement, group: &[&Measurement], across: Option<Across>) -> String {
     let differs = |key: &dyn Fn(&Measurement) -> String| group.iter().any(|other| key(other) != key(m));
     type Fact<'a> = (Option<Across>, &'a dyn Fn(&Measurement) -> String);
-    let facts: [Fact<'_>; 8] = [
+    let facts: [Fact<'_>; 9] = [
         (None, &|m| figure::mode_text(m.mode).into()),
         (Some(Across::Size), &figure::size_text),
         (Some(Across::Window), &|m| {
@@ -274,6 +276,7 @@ fn differences(m: &Measurement, group: &[&Measurement], across: Option<Across>) 
         (None, &|m| format!("batch {}", m.batch)),
         (None, &|m| if m.rounds { "in rounds" } else { "sliding window" }.to_owned()),
         (None, &|m| m.wait.clone()),
+        (None, &|m| figure::beside_text(m).map_or_else(|| "alone".to_owned(), |other| format!("beside {other}"))),
         (Some(Across::Asked), &|m| m.rate_asked.map_or_else(String::new, units::operations_per_s)),
     ];
     let telling = facts.iter().filter(|(fact, key)| (fact.is_none() || *fact != across) && differs(key));

@@ -23,12 +23,16 @@ pub(crate) enum Unit {
 pub(super) struct Scale {
     unit: Unit,
     log: bool,
+    /// Whether zero has a place below the low end of a logarithmic axis: a curve goes down to it, and not across.
+    zero: bool,
     low: f64,
     high: f64,
 }
 
 /// The ratio of sizes under which a logarithmic axis would hardly have a power of two to name.
 const NARROW_BYTES: f64 = 4.0;
+/// The share of a logarithmic axis that lies between zero and its low end.
+const ABOVE_ZERO: f64 = 0.1;
 /// The ratio of largest to smallest over which a linear axis would hide the small.
 const LOG_FROM_RATIO: f64 = 30.0;
 
@@ -36,9 +40,13 @@ impl Scale {
     /// Fits an axis to these values: from 0, or logarithmic if they span much. `None` without a usable value.
     pub(super) fn fitting(unit: Unit, values: impl Iterator<Item = f64>) -> Option<Scale> {
         let always_log = matches!(unit, Unit::Count | Unit::Tail);
-        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
-        for value in values.filter(|value| value.is_finite() && *value > 0.0) {
-            (low, high) = (low.min(value), high.max(value));
+        let (mut low, mut high, mut zero) = (f64::INFINITY, 0.0f64, false);
+        for value in values.filter(|value| value.is_finite() && *value >= 0.0) {
+            if value > 0.0 {
+                (low, high) = (low.min(value), high.max(value));
+            } else {
+                zero = true;
+            }
         }
         if high <= 0.0 {
             return None;
@@ -46,23 +54,26 @@ impl Scale {
         let has_powers = unit == Unit::Bytes && !(high / low > 1.0 && high / low < NARROW_BYTES);
         if always_log || has_powers {
             let pad = if unit == Unit::Tail { 1.0 } else { (high / low).powf(0.03).max(1.1) };
-            return Some(Scale { unit, log: true, low: low / pad, high: (high * pad).max(low * 1.5) });
+            return Some(Scale { unit, log: true, zero: false, low: low / pad, high: (high * pad).max(low * 1.5) });
         }
         if high / low > LOG_FROM_RATIO && unit != Unit::Percent && unit != Unit::Seconds {
-            return Some(Scale { unit, log: true, low: nice_below(low), high: nice_above(high) });
+            return Some(Scale { unit, log: true, zero, low: nice_below(low), high: nice_above(high) });
         }
         let high = if unit == Unit::Seconds { high } else { linear_top(high) };
-        Some(Scale { unit, log: false, low: 0.0, high })
+        Some(Scale { unit, log: false, zero: false, low: 0.0, high })
     }
 
     /// Creates a linear axis from 0 to `high`.
     pub(super) const fn from_zero(unit: Unit, high: f64) -> Scale {
-        Scale { unit, log: false, low: 0.0, high }
+        Scale { unit, log: false, zero: false, low: 0.0, high }
     }
 
     /// Returns the place of a value: 0 at the low end, 1 at the high one; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
-        let place = if self.log {
+        let place = if self.zero {
+            let above = (value / self.low).ln() / (self.high / self.low).ln();
+            if value == 0.0 { 0.0 } else { ABOVE_ZERO + (1.0 - ABOVE_ZERO) * above.max(0.0) }
+        } else if self.log {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
@@ -78,7 +89,8 @@ impl Scale {
             (_, true) => self.decades(most),
             (_, false) => self.steps(most),
         };
-        values.into_iter().map(|value| (value, self.label(value))).collect()
+        let zero = self.zero.then_some(0.0);
+        zero.into_iter().chain(values).map(|value| (value, self.label(value))).collect()
     }
 
     fn powers(&self, base: f64, most: usize) -> Vec<f64> {
@@ -191,6 +203,15 @@ mod tests {
             ["300 Mbit/s", "1 Gbit/s", "3 Gbit/s", "10 Gbit/s", "30 Gbit/s"]
         );
         assert_eq!(labels(Unit::TimeNs, &[6_000.0, 9_000.0], 5), ["0", "2 µs", "4 µs", "6 µs", "8 µs", "10 µs"]);
+    }
+
+    #[test]
+    fn a_silence_is_at_the_bottom_of_a_logarithmic_axis() {
+        let values = [250e3, 0.0, 16e6];
+        assert_eq!(labels(Unit::BitsPerS, &values, 6), ["0", "300 kbit/s", "1 Mbit/s", "3 Mbit/s", "10 Mbit/s"]);
+        let scale = Scale::fitting(Unit::BitsPerS, values.into_iter()).unwrap();
+        let places = [0.0, 200e3, 20e6].map(|value| scale.place(value).unwrap());
+        assert_eq!(places, [0.0, ABOVE_ZERO, 1.0]);
     }
 
     #[test]

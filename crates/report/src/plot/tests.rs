@@ -35,6 +35,19 @@ fn a_simulation_has_its_speed_where_a_link_has_cpu() {
     }
 }
 
+#[test]
+fn a_row_alone_and_beside_another_are_told_apart() {
+    let alone = sample::rate("tcp", hodo_measure::Mode::Send, 64);
+    let mut under = alone.clone();
+    under.beside = Some(hodo_measure::Beside::of(&alone));
+    assert!(crate::figure::plan_text(&under).ends_with(" beside tcp rate send"));
+    let document = hodo_measure::Document { measurements: vec![alone, under], ..sample::document() };
+    let drawn = svg(Picture::OverTime, &document).unwrap();
+    assert!(drawn.contains(">alone<") && drawn.contains(">beside tcp rate send<"), "{drawn}");
+    let page = crate::html(&document);
+    assert!(page.contains(">nothing<") && page.contains(">tcp rate send<"));
+}
+
 /// Takes a row on its limit, whose dashes would be hidden under it.
 #[test]
 fn a_limit_is_seen_under_a_curve_that_reaches_it() {
