@@ -1,6 +1,7 @@
 """A wire between a network namespace and the guest, which may lose packets, on any kernel: no queueing discipline is needed."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import random
@@ -55,9 +56,12 @@ class Wire:
     def to_guest(self, frame):
         """Waits for room: what does not fit meanwhile is kept by the device's own queue."""
         select.select([], [self.near], [])
-        # QEMU is gone: `carry` ends with its next look. The first to notice hears of a refused connection, a later one of none.
-        with contextlib.suppress(OSError):
+        try:
             self.near.send(frame.ljust(SMALLEST, b"\0"))
+        except OSError as error:
+            # QEMU is gone: `carry` ends with its next look. The first send hears of a refused connection, a later one of none.
+            if not isinstance(error, ConnectionError) and error.errno != errno.ENOTCONN:
+                raise
 
     def to_host(self, frame):
         """The kernel takes any frame while the device is up."""

@@ -117,7 +117,7 @@ pub fn plan_text(measurement: &Measurement) -> String {
 
 /// Returns the plan of the row that was measured at the same time, in three words.
 pub(crate) fn beside_text(m: &Measurement) -> Option<String> {
-    m.beside.as_ref().map(|other| format!("{} {} {}", clean(&other.protocol), other.test, other.mode))
+    m.beside.as_ref().map(|other| clean(&other.plan()))
 }
 
 /// Returns the size of the operations: `32 KiB`, or `60 B..1020 B` if sizes were drawn at random.

@@ -33,11 +33,16 @@ impl Beside {
             payload_bits_per_s: row.rate.payload_bits_per_s.median,
         }
     }
+
+    /// Returns its plan in three words: `tcp rate send`.
+    #[must_use]
+    pub fn plan(&self) -> String {
+        format!("{} {} {}", self.protocol, self.test, self.mode)
+    }
 }
 
 impl fmt::Display for Beside {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Beside { protocol, test, mode, payload_bits_per_s, .. } = self;
-        write!(to, "beside {protocol} {test} {mode} at {}", crate::limits::format_rate(*payload_bits_per_s))
+        write!(to, "beside {} at {}", self.plan(), crate::limits::format_rate(self.payload_bits_per_s))
     }
 }

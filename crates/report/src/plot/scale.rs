@@ -70,13 +70,15 @@ impl Scale {
 
     /// Returns the place of a value: 0 at the low end, 1 at the high one; `None` if it has none.
     pub(super) fn place(&self, value: f64) -> Option<f64> {
-        let place = if self.zero {
-            let above = (value / self.low).ln() / (self.high / self.low).ln();
-            if value == 0.0 { 0.0 } else { ABOVE_ZERO + (1.0 - ABOVE_ZERO) * above.max(0.0) }
-        } else if self.log {
+        let along = if self.log {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
             (value - self.low) / (self.high - self.low)
+        };
+        let place = match self.zero {
+            true if value == 0.0 => 0.0,
+            true => ABOVE_ZERO + (1.0 - ABOVE_ZERO) * along.max(0.0),
+            false => along,
         };
         place.is_finite().then_some(place.clamp(0.0, 1.0))
     }
