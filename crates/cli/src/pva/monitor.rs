@@ -184,12 +184,27 @@ impl<'a> Watch<'a> {
     }
 
     fn finish(mut self, client: &mut Client) -> Result<Outcome, Error> {
-        for (monitor, watched) in &self.monitors {
+        let is_behind = self.left > 0 && !self.text.is_empty();
+        for (monitor, watched) in &mut self.monitors {
+            let mut unshown = 0_u64;
+            // What those that nobody will see had overwritten is lost as well.
+            while is_behind && let Some(update) = client.take_update(*monitor) {
+                unshown += 1;
+                watched.overruns += u64::from(!update.overrun.is_empty());
+            }
             client.finish(*monitor);
+            if unshown > 0 {
+                terminal::remark(&format!(
+                    "{}: {unshown} more updates had come and were not shown: the output was not read",
+                    watched.name
+                ));
+            }
             if watched.overruns > 0 {
                 terminal::remark(&format!(
                     "{}: {} of {} updates had overwritten others: a longer queue, as -r 'record[queueSize=100]', loses fewer",
-                    watched.name, watched.overruns, watched.updates
+                    watched.name,
+                    watched.overruns,
+                    watched.updates + unshown
                 ));
             }
             if watched.updates == 0 {
