@@ -192,6 +192,8 @@ CONNECTION = {
     "device": TEXT,
     "ip_version": COUNT,
 }
+# What this side sent, where no window held it back.
+SENT = {"operations": COUNT, "operations_per_s": NUMBER, "payload_bits_per_s": NUMBER}
 # The row that was measured at the same time, where there was one.
 BESIDE = {"protocol": TEXT, "test": TEXT, "mode": TEXT, "size_bytes": Null(COUNT), "payload_bits_per_s": NUMBER}
 # The search for the highest rate, where one was asked for.
@@ -243,6 +245,9 @@ def check_document(document):
         if "connection" in measurement:
             known = {name: kind for name, kind in CONNECTION.items() if name in measurement["connection"]}
             check(f"measurements[{number}].connection", measurement["connection"], known)
+        if "sent" in measurement:
+            check(f"measurements[{number}].sent", measurement["sent"], SENT)
+            assert measurement["window"] is None and measurement["latency_ns"] is None, measurement
         if "beside" in measurement:
             check(f"measurements[{number}].beside", measurement["beside"], BESIDE)
         if "shortfall_s" in measurement:

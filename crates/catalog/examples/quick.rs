@@ -34,6 +34,7 @@ fn main() {
     let settings = Settings {
         channels: 1,
         window: window as u32,
+        unbounded: false,
         size_max: size,
         wait: wait(&args[5]),
         cpus: vec![args[6].parse().unwrap()],

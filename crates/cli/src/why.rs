@@ -60,7 +60,7 @@ fn benchmark(options: &WhyOptions) -> Result<Benchmark, Error> {
         test: Some(test),
         mode,
         sizes: options.sizes.as_ref().map_or_else(Vec::new, |sizes| sizes.values().to_vec()),
-        windows: options.window.into_iter().collect(),
+        windows: options.window.into_iter().map(Some).collect(),
         channels: options.channels,
         batch: 1,
         rate: options.rate,

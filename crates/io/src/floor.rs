@@ -519,10 +519,12 @@ mod tests {
     fn large_messages_flow_as_fast_as_small_ones() {
         for kind in [Kind::Tcp, Kind::Unix] {
             for exchange in [Exchange::Echo { window: 2 }, Exchange::OneWay, Exchange::PingPong { answer: 16 }] {
-                let found = Floor { size: 32 << 20, ..floor(kind, exchange, Wait::Block) }.measure();
-                let found = found.unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
-                // Some gigabits; when the time went by before the first byte, it was a thousandth of that.
-                assert!(found.messages_per_s > 0.05, "{kind:?} {exchange:?}: {found:?}");
+                let large = Floor { size: 32 << 20, ..floor(kind, exchange, Wait::Block) };
+                let measured = || large.measure().unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
+                // Some gigabits; when the time went by before the first byte, it was a thousandth of that. Again where others have the
+                // processors meanwhile: a look is short.
+                let fast = (0..10).any(|_| measured().messages_per_s > 0.05);
+                assert!(fast, "{kind:?} {exchange:?}: nothing flows");
             }
         }
     }

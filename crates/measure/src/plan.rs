@@ -119,8 +119,11 @@ pub struct Plan {
     pub mode: Mode,
     /// Bytes of payload per operation.
     pub size: Size,
-    /// Operations in flight per channel; of [`Test::Updates`], updates that may wait at the far end for each.
+    /// Operations in flight per channel; of [`Test::Updates`], updates that may wait at the far end for each. Without a window, the most that
+    /// are kept until it is known whether they arrived.
     pub window: u32,
+    /// Whether operations are sent without waiting for any to be known to have arrived: a link of datagrams, whose far end counts.
+    pub unbounded: bool,
     /// Channels.
     pub channels: u32,
     /// Operations per packet, where the protocol concatenates; else 1.
@@ -158,6 +161,7 @@ impl Plan {
             mode,
             size: Size::Fixed(size),
             window: 1,
+            unbounded: false,
             channels: 1,
             batch: 1,
             rounds: false,
@@ -186,7 +190,7 @@ impl Plan {
             size_bytes: (!drawn).then_some(u64::from(max)),
             size_min_bytes: drawn.then_some(u64::from(min)),
             size_max_bytes: drawn.then_some(u64::from(max)),
-            window: Some(self.window),
+            window: (!self.unbounded).then_some(self.window),
             channels: self.channels,
             batch: self.batch,
             rounds: self.rounds,
@@ -202,6 +206,7 @@ impl Plan {
             payload_bytes: 0,
             elapsed_s: 0.0,
             rate: Rate::default(),
+            sent: None,
             latency_ns: None,
             cpu: Cpu::default(),
             simulation: None,

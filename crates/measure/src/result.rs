@@ -183,7 +183,10 @@ pub struct Measurement {
     pub elapsed_s: f64,
     /// How fast.
     pub rate: Rate,
-    /// How long each operation took, or the age of each update; null where none completed.
+    /// The operations sent, where no window holds them back, so that the far end may receive fewer; else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent: Option<Sent>,
+    /// How long each operation took, or the age of each update; null where none completed, or no window held them back.
     pub latency_ns: Option<Latency>,
     /// The CPU time that it cost.
     pub cpu: Cpu,
@@ -302,6 +305,26 @@ pub struct Rate {
     pub operations_per_s: Estimate,
     /// Payload bits per second.
     pub payload_bits_per_s: Estimate,
+}
+
+/// The operations that this side sent in the counted time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Sent {
+    /// Their number.
+    pub operations: u64,
+    /// Of them, a second.
+    pub operations_per_s: f64,
+    /// Of their payload, bits a second.
+    pub payload_bits_per_s: f64,
+}
+
+impl Sent {
+    /// Returns what so many operations of this size are in this time.
+    #[must_use]
+    pub fn of(operations: u64, size_bytes: f64, elapsed_s: f64) -> Sent {
+        let operations_per_s = operations as f64 / elapsed_s.max(f64::MIN_POSITIVE);
+        Sent { operations, operations_per_s, payload_bits_per_s: 8.0 * size_bytes * operations_per_s }
+    }
 }
 
 /// The median over the repeats with its confidence interval.

@@ -22,7 +22,7 @@ mod updates;
 use crate::statistics::estimate;
 use crate::{
     ClockDifference, Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode,
-    NodeShare, Observed, Plan, Rate, Repeats, Stage, Stall, State, TcpTimes, Test, Until, Usage, Verdict, missed,
+    NodeShare, Observed, Plan, Rate, Repeats, Sent, Stage, Stall, State, TcpTimes, Test, Until, Usage, Verdict, missed,
     stalled, verdict,
 };
 use accounts::Accounts;
@@ -146,7 +146,9 @@ pub struct Run {
     pub repeats: u32,
     /// How fast, over the repeats; of the unfinished one where no other is.
     pub rate: Rate,
-    /// How long each operation took, except those that arrived after they had been given up.
+    /// The operations sent, where no window holds them back.
+    pub sent: Option<Sent>,
+    /// How long each operation took, except those that arrived after they had been given up; of none where no window holds them back.
     pub latency: Option<Latency>,
     /// The CPU time that it cost.
     pub cpu: Cpu,
@@ -244,6 +246,11 @@ fn possible(links: usize, plan: &Plan) -> Result<(), LinkError> {
         _ if min > max => refuse("the smallest size is over the largest; swap them"),
         _ if plan.until == Until::Count(0) => refuse("a count of 0 measures nothing; give 1 or more"),
         None if plan.test == Test::Open => refuse("an open-loop test needs a rate in operations per second"),
+        _ if plan.unbounded
+            && (plan.mode != Mode::Send || !plan.test.is_closed_loop() || plan.rounds || min != max) =>
+        {
+            refuse("without a window, operations of one size are sent, and none is waited for")
+        }
         _ if plan.rounds && matches!(plan.test, Test::Open | Test::Updates) => {
             refuse("a schedule has no rounds; leave them out")
         }
@@ -282,7 +289,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     if let Some(settings) = shared.snapshots.settings.filter(|_| !found.is_empty()) {
         shared.watch.snapshot(Snapshot::last(&found, &all, &histogram, settings));
     }
-    let latency = histogram.latency();
+    let latency = histogram.latency().filter(|_| !plan.unbounded);
     let timelines = found.iter().map(|link| &link.recorded.timeline).zip(&totals);
     let tracks = timelines.map(|(timeline, total)| Track { timeline, total: *total });
     let intervals = timeline::intervals(&tracks.collect::<Vec<_>>());
@@ -291,8 +298,11 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     let served = found.iter().flat_map(|link| link.accounts.served());
     let nodes: Vec<NodeShare> = (0..).zip(served).map(|(number, events)| NodeShare { number, events }).collect();
     let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
+    let arrived = found.iter().map(|link| link.accounts.arrived()).sum();
     let rate = rate(plan, &counted);
-    let judged = judged(error.as_ref(), all.operations, loss, &intervals);
+    let started: u64 = found.iter().map(|link| link.accounts.started.1).sum();
+    let sent = plan.unbounded.then(|| Sent::of(started.saturating_sub(loss.refused), plan.size.mean(), all.elapsed_s));
+    let judged = judged(error.as_ref(), all.operations, arrived, loss, &intervals);
     let (tcp, stages) = (accounts::tcp(found.iter().map(|link| &link.accounts)), stages::stages(&found));
     let clock_difference = if plan.test == Test::Updates { clock_difference(&found) } else { None };
     let cpu = accounts::cpu(first, all.elapsed_s, all.operations);
@@ -306,6 +316,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
         elapsed_s: whole_nanos(all.elapsed_s),
         repeats: finished,
         rate,
+        sent,
         latency,
         cpu,
         host_s,
@@ -374,11 +385,14 @@ fn rate(plan: &Plan, repeats: &[Tally]) -> Rate {
     }
 }
 
-fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[Interval]) -> Verdict {
-    let nothing = if loss.refused > 0 {
-        "all was refused, nothing completed; does the far end have what the URI asks for, and of this size?"
+/// Returns the verdict of a run, of whose operations the far end counted so many that arrived.
+fn judged(error: Option<&LinkError>, operations: u64, arrived: u64, loss: Loss, intervals: &[Interval]) -> Verdict {
+    let nothing = if arrived > 0 {
+        format!("{arrived} operations arrived, as the far end counted, and this side heard of none of them in time")
+    } else if loss.refused > 0 {
+        "all was refused, nothing completed; does the far end have what the URI asks for, and of this size?".to_owned()
     } else {
-        "nothing completed; is the far end there, and does it answer?"
+        "nothing completed; is the far end there, and does it answer?".to_owned()
     };
     let (state, text) = match error {
         Some(LinkError::Interrupted) if operations == 0 => {
@@ -387,7 +401,7 @@ fn judged(error: Option<&LinkError>, operations: u64, loss: Loss, intervals: &[I
         Some(error) if operations == 0 => (State::Failed, error.to_string()),
         Some(LinkError::Interrupted) => (State::Interrupted, "what had been measured is kept".to_owned()),
         Some(error) => (State::Interrupted, format!("{error}; what had been measured is kept")),
-        None if operations == 0 => (State::Failed, nothing.to_owned()),
+        None if operations == 0 => (State::Failed, nothing),
         None => return verdict(intervals),
     };
     let word = state.word();
@@ -420,6 +434,7 @@ impl Run {
             payload_bytes: self.payload_bytes,
             elapsed_s: self.elapsed_s,
             rate: self.rate,
+            sent: self.sent,
             latency_ns: self.latency,
             cpu: self.cpu,
             shortfall_s: self.shortfall_s,

@@ -69,6 +69,7 @@ fn more_operations_need_no_more_allocations() {
         mode: Mode::Both,
         size: Size::Uniform { min: 1, max: 1000 },
         window: 100,
+        unbounded: false,
         channels: 10,
         batch: 1,
         rounds: false,

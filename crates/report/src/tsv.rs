@@ -5,7 +5,7 @@ use crate::units::round_to;
 use hodo_measure::{Document, Latency, Measurement};
 
 /// The columns, in order.
-pub const COLUMNS: [&str; 68] = [
+pub const COLUMNS: [&str; 70] = [
     "protocol",
     "link",
     "test",
@@ -74,6 +74,8 @@ pub const COLUMNS: [&str; 68] = [
     "ttl",
     "mss",
     "device",
+    "sent_operations_per_s",
+    "sent_mbit_per_s",
 ];
 
 /// Writes one header line and one line for each measurement: tab-separated, no quoting, an empty cell for what is null.
@@ -97,7 +99,8 @@ pub fn tsv(document: &Document) -> String {
             .chain(document_cells(document))
             .chain(simulation_cells(measurement))
             .chain(cells_of_version_3(measurement))
-            .chain(connection_cells(measurement));
+            .chain(connection_cells(measurement))
+            .chain(sent_cells(measurement));
         text.push_str(&cells.collect::<Vec<_>>().join("\t"));
         text.push('\n');
     }
@@ -204,6 +207,10 @@ fn connection_cells(m: &Measurement) -> [String; 4] {
     ]
 }
 
+fn sent_cells(m: &Measurement) -> [String; 2] {
+    [number(m.sent.map(|sent| sent.operations_per_s)), number(m.sent.map(|sent| sent.payload_bits_per_s / 1e6))]
+}
+
 fn cells_of_version_3(m: &Measurement) -> [String; 9] {
     [
         time_us(figure::spacing_ns(m)),
@@ -256,7 +263,7 @@ mod tests {
              simulation_local_percent\tsimulation_local_ns_per_operation\tsimulation_user_s\tsimulation_system_s\t\
              average_packet_time_us\ttimes_plain_loop\tstalls\tstalled_s\tcpu_local_polling_s\t\
              cpu_remote_polling_s\tcpu_local_sleeps_per_operation\tcpu_remote_sleeps_per_operation\trounds\t\
-             dscp\tttl\tmss\tdevice"
+             dscp\tttl\tmss\tdevice\tsent_operations_per_s\tsent_mbit_per_s"
         );
         assert_eq!(
             lines[1],
@@ -264,7 +271,7 @@ mod tests {
              244.351\t97.4\t98.2\t96.1\t43574.47\t\t0\t0\tstable\t\
              plain_loop\t\tcpu\t155000\t157344\t201.728\t216.063\t298.239\t414.719\t6285\t6150\t0.04743652\t\
              0.3928\t1.5712\t\t1\t0\t0\t0\t0\tfalse\tbench1\t6.1.0-18-amd64\t2024-05-17T09:30:00Z\t0123abc\t\t\t\t\t\t\t\t\
-             6.4\t0.94\t0\t0\t0\t0\t0\t0\tfalse\t\t\t\t"
+             6.4\t0.94\t0\t0\t0\t0\t0\t0\tfalse\t\t\t\t\t\t"
         );
         assert_eq!(lines.len(), 2);
     }

@@ -221,6 +221,7 @@ impl Benchmark {
         Settings {
             channels: plan.channels,
             window: plan.window,
+            unbounded: plan.unbounded,
             size_max: plan.size.bounds().1,
             wait: plan.wait,
             cpus: placement.here.clone(),

@@ -42,7 +42,7 @@ pub fn demonstration(catalog: Catalog, far_end: &Host) -> Result<Vec<Benchmark>,
             test: Some(group.test),
             mode: Some(group.mode),
             sizes: group.sizes.to_vec(),
-            windows: vec![group.window],
+            windows: vec![Some(group.window)],
             channels: Some(group.channels),
             ..Choice::default()
         };

@@ -81,7 +81,7 @@ impl Shape {
         if lone && wire.messages_per_operation() <= 1.0 {
             return whole(Exchange::PingPong { answer }, format!("one at a time, {text}"));
         }
-        if plan.test == Test::Updates || out.messages == 0.0 || back.messages == 0.0 {
+        if plan.test == Test::Updates || plan.unbounded || out.messages == 0.0 || back.messages == 0.0 {
             let from_far = out.messages == 0.0;
             let way = if from_far { back } else { out };
             let text = format!("{} B one way {by}", bytes(way));

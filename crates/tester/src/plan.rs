@@ -11,6 +11,9 @@ const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
 const RATE_MAX: f64 = 1e9;
 /// The window of the open test: it is wide, because the window must not hold up the schedule.
 const OPEN_WINDOW: u32 = 1024;
+/// The operations that are kept on all channels together where no window holds them back, until it is known whether they arrived: 20 ms of
+/// the smallest datagrams on a line of 1 Gbit/s.
+const KEPT: u32 = 32 << 10;
 /// Where the random test's minimum begins, and by what it is multiplied, unless `--sizes` says so.
 const RANDOM_FIRST: u32 = 64;
 const RANDOM_FACTOR: u32 = 8;
@@ -26,8 +29,8 @@ pub struct Choice {
     pub mode: Option<Mode>,
     /// Bytes of payload per operation, one measurement each; empty for the suite's.
     pub sizes: Vec<u32>,
-    /// Operations in flight per channel, one measurement each; empty for the suite's.
-    pub windows: Vec<u32>,
+    /// Operations in flight per channel, one measurement each, of which `None` waits for none; empty for the suite's.
+    pub windows: Vec<Option<u32>>,
     /// Channels.
     pub channels: Option<u32>,
     /// Operations in a packet.
@@ -112,7 +115,7 @@ struct PlannedGroup {
     mode: Mode,
     sizes: Vec<u32>,
     /// The windows, each in turn.
-    windows: Vec<u32>,
+    windows: Vec<Option<u32>>,
     channels: u32,
     rounds: bool,
 }
@@ -137,7 +140,7 @@ fn asked(link: &Uri, choice: &Choice, test: Test) -> Result<PlannedGroup, Error>
         test,
         mode,
         sizes: given(&choice.sizes).unwrap_or(sizes),
-        windows: given(&choice.windows).unwrap_or_else(|| vec![window]),
+        windows: given(&choice.windows).unwrap_or_else(|| vec![Some(window)]),
         channels: choice.channels.unwrap_or(match test {
             Test::Latency => 1,
             Test::Channels => like.channels.max(link.protocol.far_ends(link)),
@@ -162,7 +165,7 @@ fn suited(link: &Uri, part: &TestGroup, choice: &Choice) -> PlannedGroup {
         test: part.test,
         mode: choice.mode.unwrap_or(part.mode),
         sizes: given(&choice.sizes).unwrap_or_else(|| part.sizes.to_vec()),
-        windows: given(&choice.windows).filter(|_| !one_at_a_time).unwrap_or_else(|| vec![part.window]),
+        windows: given(&choice.windows).filter(|_| !one_at_a_time).unwrap_or_else(|| vec![Some(part.window)]),
         channels: match choice.channels {
             _ if one_at_a_time => part.channels,
             Some(channels) => channels,
@@ -172,7 +175,7 @@ fn suited(link: &Uri, part: &TestGroup, choice: &Choice) -> PlannedGroup {
     }
 }
 
-fn given(values: &[u32]) -> Option<Vec<u32>> {
+fn given<T: Clone>(values: &[T]) -> Option<Vec<T>> {
     (!values.is_empty()).then(|| values.to_vec())
 }
 
@@ -196,10 +199,11 @@ fn random_sizes(like: &[u32]) -> Vec<u32> {
 /// Appends a plan for each window and size, but none twice: options may make two parts of a suite the same.
 fn append(group: &PlannedGroup, choice: &Choice, timing: &Timing, plans: &mut Vec<Plan>) -> Result<(), Error> {
     for &window in &group.windows {
-        let in_flight = u64::from(window) * u64::from(group.channels);
+        let kept = window.unwrap_or_else(|| (KEPT / group.channels).max(1));
+        let in_flight = u64::from(kept) * u64::from(group.channels);
         if in_flight > IN_FLIGHT_MAX {
             return Err(Error::Usage(format!(
-                "--window {window} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; lower either",
+                "--window {kept} on --channels {} are {in_flight} operations in flight, which is not in 1..={IN_FLIGHT_MAX}; lower either",
                 group.channels
             )));
         }
@@ -208,7 +212,7 @@ fn append(group: &PlannedGroup, choice: &Choice, timing: &Timing, plans: &mut Ve
             _ => group.sizes.iter().copied().map(Size::Fixed).collect(),
         };
         for size in sizes {
-            let plan = plan(group, window, size, choice, timing);
+            let plan = Plan { unbounded: window.is_none(), ..plan(group, kept, size, choice, timing) };
             if !plans.contains(&plan) {
                 plans.push(plan);
             }
@@ -223,6 +227,7 @@ fn plan(group: &PlannedGroup, window: u32, size: Size, choice: &Choice, timing: 
         mode: group.mode,
         size,
         window,
+        unbounded: false,
         channels: group.channels,
         batch: choice.batch.max(1),
         rounds: group.rounds,
@@ -300,13 +305,28 @@ fn check(link: &Uri, choice: &Choice) -> Result<(), Error> {
         }
     }
     if choice.test == Some(Test::Latency) {
-        let numbers = choice.windows.iter().map(|window| ("--window", window));
+        let numbers = choice.windows.iter().flatten().map(|window| ("--window", window));
         for (option, number) in numbers.chain(choice.channels.iter().map(|channels| ("--channels", channels))) {
             if *number != 1 {
                 return usage(format!(
                     "{option} {number}: the latency test has one operation at a time, so 1..=1; for more in flight use --test rate, for more channels --test channels --window 1"
                 ));
             }
+        }
+    }
+    if choice.windows.contains(&None) {
+        if !link.protocol.has_unbounded(link) {
+            return usage(format!(
+                "--window none: over {} operations wait for each other in any case; it is for datagrams, as udp --mode send. Give a number",
+                link.scheme
+            ));
+        }
+        if choice.mode != Some(Mode::Send) || !matches!(choice.test, Some(Test::Rate | Test::Channels)) || choice.rounds
+        {
+            return usage(
+                "--window none: what is sent and never waited for goes with --test rate or channels and --mode send"
+                    .to_owned(),
+            );
         }
     }
     if choice.rounds && !matches!(choice.test, Some(Test::Rate | Test::Random | Test::Channels)) {

@@ -48,6 +48,11 @@ pub trait Protocol: Sync {
         self.description().modes
     }
 
+    /// Returns whether a link can send operations without waiting for any, because its far end counts those that arrive.
+    fn has_unbounded(&self, _link: &Uri) -> bool {
+        false
+    }
+
     /// Checks that a link can do what a plan asks, before anything is opened.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ pub(crate) fn alone(opened: &mut Opened, plan: &Plan, wire: &OnTheWire) -> Vec<f
         test: Test::Latency,
         size,
         window: 1,
+        unbounded: false,
         channels: 1,
         rounds: false,
         rate: None,

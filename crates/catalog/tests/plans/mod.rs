@@ -20,6 +20,7 @@ pub fn settings(plan: &Plan) -> Settings {
     Settings {
         channels: plan.channels,
         window: plan.window,
+        unbounded: plan.unbounded,
         size_max: plan.size.bounds().1,
         wait: plan.wait,
         cpus: Vec::new(),

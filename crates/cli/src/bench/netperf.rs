@@ -25,7 +25,7 @@ netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   TCP_MAERTS   hodo bench tcp --test rate --mode receive --sizes 128K
   TCP_RR       hodo bench tcp --test latency --mode both --sizes 1
   TCP_CRR      hodo bench tcp --test latency --mode both --sizes 1 --reconnect
-  UDP_STREAM   hodo bench udp --test rate --mode send --sizes 1472
+  UDP_STREAM   hodo bench udp --test rate --mode send --sizes 1472 --window none
   UDP_RR       hodo bench udp --test latency --mode both --sizes 1
 
   netperf -H there      is  tcp://there:4242, with `hodo serve tcp://0.0.0.0:4242` there

@@ -64,10 +64,10 @@ pub struct TestOptions {
     #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
     /// Operations in flight per channel, or updates that may wait at the far end; those of a list such as 1,2,4,8,16
-    /// are measured one after the other [default: the protocol's; 1 for latency].
-    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = value_parser!(u32).range(1..=1_048_576),
-          allow_negative_numbers = true)]
-    pub window: Vec<u32>,
+    /// are measured one after the other. none: datagrams are sent without waiting for any, and what was sent stands beside
+    /// what arrived [default: the protocol's; 1 for latency].
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = Window::parse, allow_negative_numbers = true)]
+    pub window: Vec<Window>,
     /// Number of channels [default: one per device in the URI; for --test channels, the protocol's].
     #[arg(long, value_name = "N", value_parser = value_parser!(u32), allow_negative_numbers = true)]
     pub channels: Option<u32>,
@@ -253,4 +253,23 @@ pub fn mode() -> impl TypedValueParser<Value = Mode> {
         "receive" => Mode::Receive,
         _ => Mode::Both,
     })
+}
+
+/// Operations in flight per channel, or no bound on them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window(pub Option<u32>);
+
+impl Window {
+    /// Reads `none`, or a number.
+    ///
+    /// # Errors
+    /// A sentence that says what to write instead.
+    fn parse(text: &str) -> Result<Window, String> {
+        match text.parse() {
+            Ok(number @ 1..=1_048_576) => Ok(Window(Some(number))),
+            Ok(number) => Err(format!("{number} is not in 1..=1048576")),
+            Err(_) if text == "none" => Ok(Window(None)),
+            Err(_) => Err(format!("`{text}` is not a window; write a number of operations in 1..=1048576, or none")),
+        }
+    }
 }

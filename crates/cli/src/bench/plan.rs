@@ -25,7 +25,7 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
             preset,
             mode: choice.mode,
             sizes: choice.sizes.as_ref().map_or_else(Vec::new, |sizes| sizes.values().to_vec()),
-            windows: choice.window.clone(),
+            windows: choice.window.iter().map(|window| window.0).collect(),
             channels: choice.channels,
             batch: choice.batch,
             rounds: choice.rounds,

@@ -30,6 +30,29 @@ pub enum Confidence {
     Low,
 }
 
+impl Confidence {
+    /// Returns what was seen of it, as the end of a sentence.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Confidence::High => "an experiment confirms it",
+            Confidence::Medium => "nothing that was tried contradicts it",
+            Confidence::Low => "not everything that was tried fits",
+        }
+    }
+}
+
+impl Diagnosis {
+    /// Returns what binds and how sure that is, as the end of a sentence.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self.bottleneck {
+            Binding::Unknown => "nothing that was tried explains why it is not faster".to_owned(),
+            bottleneck => format!("`{}` binds, and {}", bottleneck.word(), self.confidence.text()),
+        }
+    }
+}
+
 /// One change of the plan, and what it did to the rate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Experiment {

@@ -70,6 +70,12 @@ impl Accounts {
         start.far.as_ref().zip(end.far.as_ref())
     }
 
+    /// Returns the operations that the far end counted as received since the counted time began; 0 if it did not report.
+    pub fn arrived(&self) -> u64 {
+        let first = self.far_counted().map(|(start, _)| start.received);
+        first.zip(self.far[1].as_ref()).map_or(0, |(first, last)| last.received.saturating_sub(first))
+    }
+
     /// Returns the operations that did not arrive as sent.
     pub fn loss(&self, mode: Mode) -> Loss {
         let here = less(self.link[1], self.link[0]);

@@ -160,7 +160,8 @@ impl Drive<'_> {
         } else if let Some(schedule) = &mut self.schedule {
             *schedule = Schedule::new(share, self.shared.plan.rate.unwrap_or(1.0), now);
         } else {
-            self.gate = Gate::new(self.shared.plan, share, self.link.opens_window(), now);
+            self.gate =
+                Gate::new(self.shared.plan, share, self.link.opens_window() && !self.shared.plan.unbounded, now);
             self.fill(now);
         }
         while self.phase != Phase::Over {

@@ -16,6 +16,7 @@ fn plan() -> Plan {
         mode: Mode::Both,
         size: Size::Fixed(1000),
         window: 1,
+        unbounded: false,
         channels: 1,
         batch: 1,
         rounds: false,

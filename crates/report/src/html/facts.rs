@@ -240,6 +240,10 @@ fn found(m: &Measurement) -> Vec<Fact> {
     ];
     facts
         .into_iter()
+        .chain(m.sent.map(|sent| {
+            let rates = (units::operations_per_s(sent.operations_per_s), units::bits_per_s(sent.payload_bits_per_s));
+            fact("sent", format!("{} operations, {}, {} of payload", units::count(sent.operations), rates.0, rates.1))
+        }))
         .chain(m.shortfall_s.map(|seconds| fact("far end behind its pace", format!("{} s", digits(seconds, 3)))))
         .chain((!m.published.is_empty()).then(|| fact("published", figure::published_text(m))))
         .chain(m.clock_difference.map(|clock| fact("far end's clock", figure::clock_text(clock))))

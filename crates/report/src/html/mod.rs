@@ -3,6 +3,7 @@
 //! Everything on it is written here, so that it can be read without JavaScript too. The script only chooses what is
 //! shown, sorts, switches between light and dark, and shows the values of the point under the pointer.
 
+mod diagnosis;
 mod facts;
 mod pictures;
 mod rows;
@@ -57,6 +58,7 @@ pub fn html_with(document: &Document, tables: &[Table]) -> String {
             body {
                 (top(document))
                 main {
+                    @if let Some(diagnosis) = &document.diagnosis { (diagnosis::section(diagnosis)) }
                     nav #tests .tests aria-label="Tests" { @for (place, group) in groups.iter().enumerate() { (pictures::card(place, group)) } }
                     @if let Some(slo) = &document.slo { (slo::section(slo)) }
                     div #pictures { @for (place, group) in groups.iter().enumerate() { (pictures::section(place, group)) } }

@@ -11,9 +11,9 @@ fn name(group: &[&Measurement]) -> String {
     format!("{} · {}", figure::protocol_text(group[0]), group[0].test)
 }
 
-/// Returns the card by which a test is chosen, with the best figure that may be quoted.
+/// Returns the card by which a test is chosen, with a figure of the size that it is about.
 pub(super) fn card(place: usize, group: &[&Measurement]) -> Markup {
-    let (value, about) = best(group);
+    let (value, about) = quoted(group);
     let mut states: Vec<State> = Vec::new();
     for m in group {
         if !states.contains(&m.verdict.state) {
@@ -30,14 +30,19 @@ pub(super) fn card(place: usize, group: &[&Measurement]) -> Markup {
     }
 }
 
-/// Returns the best figure of the stable rows and what it is of; where no row is stable, that, and the best of the others.
-fn best(group: &[&Measurement]) -> (String, String) {
+/// Returns the figure of a test and what it is of; where no row of that size is stable, that, and the best of the others. The size is the one
+/// that the test is about, and not that of the luckiest row: the smallest for times and operations, the largest for payload.
+fn quoted(group: &[&Measurement]) -> (String, String) {
+    let is_of_smallest = matches!(Figure::of(group[0]), Figure::Latency | Figure::OperationRate);
+    let sizes = group.iter().filter_map(|m| figure::mean_size(m));
+    let size = if is_of_smallest { sizes.reduce(f64::min) } else { sizes.reduce(f64::max) };
+    let of_size = || group.iter().copied().filter(move |m| figure::mean_size(m) == size);
     let quotable = |m: &Measurement| m.verdict.state == State::Stable && !figure::is_over_the_line(m);
-    let found = best_of(group.iter().copied().filter(|m| quotable(m))).map(|(m, value)| (value, about(m)));
+    let found = best_of(of_size().filter(|m| quotable(m))).map(|(m, value)| (value, about(m)));
     let doubtful = || {
-        let (m, value) = best_of(group.iter().copied().filter(|m| m.verdict.state != State::Failed))?;
+        let (m, value) = best_of(of_size().filter(|m| m.verdict.state != State::Failed))?;
         let why = if m.verdict.state == State::Stable { "over the line's limit" } else { m.verdict.state.word() };
-        Some(("none stable".to_owned(), format!("{value} at {} is {why}", figure::size_text(m))))
+        Some(("not stable".to_owned(), format!("{value} at {} is {why}", figure::size_text(m))))
     };
     found.or_else(doubtful).unwrap_or_else(|| (UNKNOWN.into(), "nothing measured".into()))
 }

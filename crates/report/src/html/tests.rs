@@ -55,22 +55,52 @@ fn card_of(rows: Vec<hodo_measure::Measurement>) -> (String, String) {
 }
 
 #[test]
-fn a_card_quotes_the_best_stable_row() {
+fn a_card_quotes_the_size_that_its_test_is_about() {
     let row = |size, state| {
         let mut m = sample::rate("tcp", hodo_measure::Mode::Send, size);
         m.verdict.state = state;
         m
     };
-    let rows = vec![row(64, State::Stable), row(32_768, State::Stable), row(1 << 20, State::Bimodal)];
+    let mut lucky = row(64, State::Stable);
+    lucky.rate.payload_bits_per_s.median = 99e9;
+    let rows = vec![lucky, row(32_768, State::Stable), row(32_768, State::Noisy)];
     assert_eq!(card_of(rows), ("40.96 Gbit/s".into(), "at 32 KiB, 0.94 × plain loop".into()));
-    let rows = vec![row(64, State::Noisy), row(1 << 20, State::Drifting)];
-    assert_eq!(card_of(rows), ("none stable".into(), "49.66 Gbit/s at 1 MiB is drifting".into()));
+    let rows = vec![row(32_768, State::Stable), row(1 << 20, State::Drifting)];
+    assert_eq!(card_of(rows), ("not stable".into(), "49.66 Gbit/s at 1 MiB is drifting".into()));
     let mut over = row(1 << 20, State::Stable);
     let limit = over.limit.as_mut().expect("the sample has one");
     (limit.kind, limit.binds) = (hodo_measure::LimitKind::Line, hodo_measure::Binding::Line);
     over.share_of_limit = Some(2.47);
     assert_eq!(card_of(vec![over]).1, "49.66 Gbit/s at 1 MiB is over the line's limit");
     assert_eq!(card_of(vec![row(64, State::Failed)]).1, "nothing measured");
+    let times = [64, 32_768].map(sample::latency).to_vec();
+    assert!(card_of(times).1.starts_with("p50 at 64 B"));
+}
+
+#[test]
+fn a_page_begins_with_what_the_run_showed() {
+    use hodo_measure::{Binding, Confidence, Diagnosis, Experiment};
+    let mut said = Diagnosis {
+        bottleneck: Binding::Window,
+        confidence: Confidence::High,
+        evidence: vec!["two of <three> fit".to_owned()],
+        experiments: Vec::new(),
+        advice: "To try: more in flight.".to_owned(),
+    };
+    let of = |said: &Diagnosis| html(&Document { diagnosis: Some(said.clone()), ..sample::document() });
+    let page = of(&said);
+    let (before, rest) = page.split_once("In short").expect("a summary");
+    assert!(
+        !before.contains("Measurements")
+            && rest.contains("<p>Two of &lt;three&gt; fit</p><p>To try: more in flight.</p>")
+    );
+    said.experiments = vec![Experiment { change: "window 1 -> 2".to_owned(), predicted: 2000.0, found: 1900.0 }];
+    let page = of(&said);
+    assert!(
+        page.contains("`window` binds, and an experiment confirms it.") && page.contains("<td>95.0 %</td>"),
+        "{page}"
+    );
+    assert!(!html(&sample::document()).contains(r#"id="summary""#));
 }
 
 #[test]

@@ -8,16 +8,7 @@ use hodo_measure::{Binding, Confidence, Diagnosis, Experiment, LimitKind, Measur
 /// Returns the diagnosis of a row in three sentences: the row and what binds it, the experiments, and the remedy.
 #[must_use]
 pub fn sentences(base: &Measurement, diagnosis: &Diagnosis) -> [String; 3] {
-    let sure = match diagnosis.confidence {
-        Confidence::High => "an experiment confirms it",
-        Confidence::Medium => "nothing that was tried contradicts it",
-        Confidence::Low => "not everything that was tried fits",
-    };
-    let binds = match diagnosis.bottleneck {
-        Binding::Unknown => "nothing that was tried explains why it is not faster".to_owned(),
-        bottleneck => format!("`{}` binds, and {sure}", bottleneck.word()),
-    };
-    let first = format!("{}: {}; {binds}.", base.link, figure(base));
+    let first = format!("{}: {}; {}.", base.link, figure(base), diagnosis.text());
     let evidence = format!("{}.", diagnosis.evidence.join("; "));
     [first, evidence, diagnosis.advice.clone()]
 }

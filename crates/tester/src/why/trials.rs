@@ -41,7 +41,7 @@ pub(super) fn trials(benchmark: &Benchmark, plan: &Plan, base: &Measurement) -> 
             Size::Fixed(size) => vec![size],
             Size::Uniform { .. } => benchmark.choice.sizes.clone(),
         },
-        windows: vec![plan.window],
+        windows: vec![(!plan.unbounded).then_some(plan.window)],
         channels: Some(plan.channels),
         rate: plan.rate,
         preset: None,
@@ -83,7 +83,7 @@ fn window(benchmark: &Benchmark, plan: &Plan, knob: Knob) -> Option<Trial> {
     };
     let trial = || {
         chosen(benchmark, knob, format!("window {window} -> {changed}"), |choice| {
-            choice.windows = vec![changed];
+            choice.windows = vec![Some(changed)];
             // A lone operation has a window of its own.
             choice.test = Some(if plan.test == Test::Latency { Test::Rate } else { plan.test });
         })

@@ -55,6 +55,10 @@ impl Protocol for Raw {
         if self.0.name == suite::UDP.name { suite::SIMULATED } else { &[] }
     }
 
+    fn has_unbounded(&self, link: &Uri) -> bool {
+        transport(link) == Transport::Datagram
+    }
+
     fn socket_buffer(&self, channels: u32) -> Option<usize> {
         (self.0.name == suite::TCP.name && channels > 1).then_some(MANY_STREAMS_BUFFER)
     }

@@ -40,6 +40,7 @@ pub(crate) fn client_config(
         channels,
         size_max: settings.size_max.max(16),
         acknowledge_every: acknowledge_every(settings.window),
+        by_count: settings.unbounded,
         greeting_timeout: settings.timeout,
         timeout: settings.timeout / DATAGRAM_PATIENCE,
         reconnect: settings.reconnect,

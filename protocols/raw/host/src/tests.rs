@@ -55,11 +55,17 @@ impl Link for Kept {
 
 /// Returns a run, and the simulator's counters of the ways out and back during it.
 fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
+    run_in(link_name, mode, window, false)
+}
+
+/// Likewise, with a window or without one, of which so many operations are kept then.
+fn run_in(link_name: &str, mode: Mode, window: u32, unbounded: bool) -> (Run, Truth, Truth) {
     let plan = Plan {
         test: Test::Rate,
         mode,
         size: Size::Fixed(64),
         window,
+        unbounded,
         channels: 1,
         batch: 1,
         rounds: false,
@@ -76,6 +82,7 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
     let settings = Settings {
         channels: 1,
         window,
+        unbounded,
         size_max: 64,
         wait: Wait::Block,
         cpus: Vec::new(),
@@ -150,5 +157,24 @@ fn what_the_simulator_loses_is_what_is_missing() {
             let (found, there, _) = run_over(&format!("sim+udp://?{network}"), Mode::Send, window);
             assert_all_but_others(found.loss.lost, there.lost);
         }
+    }
+}
+
+/// What was sent is what arrived and what is missing, however much that is.
+#[test]
+fn without_a_window_the_far_end_counts_what_arrives() {
+    for (network, share) in [("out.loss=0", 1.0), ("out.loss=0.5", 0.5), ("out.loss=0.95&back.loss=0.5", 0.05)] {
+        let (found, there, _) =
+            run_in(&format!("sim+udp://?rate=1G&delay=50us&queue=1G&{network}"), Mode::Send, 1 << 10, true);
+        let sent = found.sent.expect("no window");
+        assert_eq!(sent.operations, found.operations + found.loss.lost, "{network}");
+        assert!(
+            found.loss.lost <= there.lost && there.lost <= found.loss.lost + OTHERS,
+            "{network}: {:?} {there:?}",
+            found.loss
+        );
+        let arrived = found.operations as f64 / sent.operations as f64;
+        assert!((arrived - share).abs() < 0.02, "{network}: {arrived} arrived");
+        assert_eq!(found.latency, None, "nobody waited for any");
     }
 }

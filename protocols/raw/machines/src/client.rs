@@ -28,6 +28,9 @@ pub struct ClientConfig {
     pub size_max: u32,
     /// After how many operations of [`Direction::Send`] an acknowledgement is asked for.
     pub acknowledge_every: u32,
+    /// Whether operations of [`Direction::Send`] over UDP are told by the server's count, and not each by its number: an acknowledgement
+    /// tells of all that were sent before the last that arrived, as done while the count lasts, and the rest as lost.
+    pub by_count: bool,
     /// How long connecting and greeting may take together.
     pub greeting_timeout: Duration,
     /// How long an operation over UDP may go unanswered before it is given up.

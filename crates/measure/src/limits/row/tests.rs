@@ -12,6 +12,7 @@ fn plan(test: Test, window: u32) -> Plan {
         mode: Mode::Both,
         size: Size::Fixed(1000),
         window,
+        unbounded: false,
         channels: 1,
         batch: 1,
         rounds: false,

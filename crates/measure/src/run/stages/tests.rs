@@ -12,6 +12,7 @@ fn plan(window: u32) -> Plan {
         mode: Mode::Both,
         size: Size::Fixed(64),
         window,
+        unbounded: false,
         channels: 1,
         batch: 1,
         rounds: false,

@@ -86,6 +86,7 @@ fn median(uri: &Uri, mode: Mode, bytes: u32) -> Result<Duration, String> {
     let settings = Settings {
         channels: 1,
         window: 1,
+        unbounded: false,
         size_max: bytes,
         wait: Wait::Block,
         cpus: Vec::new(),

@@ -145,6 +145,7 @@ impl Shape {
             mode: Mode::Send,
             size: Size::Fixed(self.size as u32),
             window: self.credits,
+            unbounded: false,
             channels: self.nodes,
             batch: 1,
             rounds: false,

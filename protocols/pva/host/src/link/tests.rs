@@ -17,6 +17,7 @@ fn opened(uri: &str, plan: &Plan) -> Opened {
     let settings = Settings {
         channels: plan.channels,
         window: plan.window,
+        unbounded: false,
         size_max: plan.size.bounds().1,
         wait: plan.wait,
         cpus: Vec::new(),

@@ -1,0 +1,42 @@
+//! What a run or its experiments showed, in sentences.
+
+use crate::units;
+use hodo_measure::Diagnosis;
+use maud::{Markup, html};
+
+/// Returns the sentences of a diagnosis, with its experiments where there were any.
+pub(super) fn section(diagnosis: &Diagnosis) -> Markup {
+    let is_tried = !diagnosis.experiments.is_empty();
+    html! {
+        section #summary .block {
+            h2 { @if is_tried { "Why it is not faster" } @else { "In short" } }
+            @if is_tried { p { (capital(&diagnosis.text())) "." } }
+            @for sentence in diagnosis.evidence.iter().chain([&diagnosis.advice]) { p { (capital(sentence)) } }
+            @if is_tried { div.scroll { (experiments(diagnosis)) } }
+        }
+    }
+}
+
+fn experiments(diagnosis: &Diagnosis) -> Markup {
+    html! {
+        table {
+            thead { tr { th.left { "experiment" } th { "predicted" } th { "found" } th { "of predicted" } } }
+            tbody {
+                @for one in &diagnosis.experiments {
+                    tr {
+                        td.left { (one.change) }
+                        td { (units::operations_per_s(one.predicted)) }
+                        td { (units::operations_per_s(one.found)) }
+                        td { (units::percent(one.found / one.predicted)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Returns a sentence with a capital at its beginning, unless that is a name between backticks.
+fn capital(sentence: &str) -> String {
+    let mut letters = sentence.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
