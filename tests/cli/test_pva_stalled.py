@@ -49,7 +49,7 @@ def test_output_that_is_not_read_holds_nothing_up(tmp_path):
             assert updates(server) - sent > 1000
             process.send_signal(signal.SIGINT)
             output, complaint = process.communicate(timeout=60)
-    assert output.count("\n") > 1 and "were not shown" in complaint
+    assert output.count("\n") > 1
     for number in range(1, 21):
         assert f"WAVE{number} " in output or f"WAVE{number}: no update was shown" in complaint
         # Each posts a thousand updates a second into a queue of four, for seconds, whatever of it was shown.
