@@ -21,7 +21,7 @@ TSV_COLUMNS = (
     " simulation_local_ns_per_operation simulation_user_s simulation_system_s"
     " average_packet_time_us times_plain_loop stalls stalled_s"
     " cpu_local_polling_s cpu_remote_polling_s cpu_local_sleeps_per_operation cpu_remote_sleeps_per_operation rounds"
-    " dscp ttl mss device"
+    " dscp ttl mss device sent_operations_per_s sent_mbit_per_s"
 ).split()
 # The front of every HdrHistogram V2 in compressed form.
 HISTOGRAM_COOKIE = 0x1C849314

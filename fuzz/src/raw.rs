@@ -51,7 +51,7 @@ pub fn client(input: &[u8]) {
         channels: 3,
         size_max: SIZE_MAX,
         acknowledge_every: 4,
-        by_count: false,
+        unbounded: false,
         greeting_timeout: Duration::from_secs(1),
         timeout: Duration::from_millis(200),
         reconnect: choice & 2 != 0 && choice & 1 == 0,

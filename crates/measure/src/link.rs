@@ -32,12 +32,12 @@ pub struct Subscription {
     pub queue: u32,
 }
 
-/// The end of an operation, or the arrival of an update, at [`Link::now`].
+/// The end of an operation, or an arrival, at [`Link::now`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
-    /// The tag of the operation, or the channel of the update.
+    /// The tag of the operation, or the channel of what has arrived.
     pub tag: u64,
-    /// How the operation ended, or that an update has arrived.
+    /// How the operation ended, or what has arrived.
     pub outcome: Outcome,
 }
 
@@ -61,6 +61,13 @@ pub enum Outcome {
     },
     /// The subscription has ended; no update follows.
     Unsubscribed,
+    /// Sent, and not waited for: without a window.
+    Sent,
+    /// More of what was sent without a window has arrived at the far end.
+    Arrived {
+        /// Operations.
+        count: u64,
+    },
 }
 
 /// The far end's report of itself and of what it received, since the link was opened.

@@ -119,8 +119,8 @@ pub struct Plan {
     pub mode: Mode,
     /// Bytes of payload per operation.
     pub size: Size,
-    /// Operations in flight per channel; of [`Test::Updates`], updates that may wait at the far end for each. Without a window, the most that
-    /// are kept until it is known whether they arrived.
+    /// Operations in flight per channel; of [`Test::Updates`], updates that may wait at the far end for each. Without a window, those that are
+    /// handed to the link at a time.
     pub window: u32,
     /// Whether operations are sent without waiting for any to be known to have arrived: a link of datagrams, whose far end counts.
     pub unbounded: bool,

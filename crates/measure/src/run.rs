@@ -289,7 +289,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     if let Some(settings) = shared.snapshots.settings.filter(|_| !found.is_empty()) {
         shared.watch.snapshot(Snapshot::last(&found, &all, &histogram, settings));
     }
-    let latency = histogram.latency().filter(|_| !plan.unbounded);
+    let latency = histogram.latency();
     let timelines = found.iter().map(|link| &link.recorded.timeline).zip(&totals);
     let tracks = timelines.map(|(timeline, total)| Track { timeline, total: *total });
     let intervals = timeline::intervals(&tracks.collect::<Vec<_>>());
@@ -300,8 +300,8 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
     let arrived = found.iter().map(|link| link.accounts.arrived()).sum();
     let rate = rate(plan, &counted);
-    let started: u64 = found.iter().map(|link| link.accounts.started.1).sum();
-    let sent = plan.unbounded.then(|| Sent::of(started.saturating_sub(loss.refused), plan.size.mean(), all.elapsed_s));
+    let sent = found.iter().map(|link| link.accounts.sent).sum();
+    let sent = plan.unbounded.then(|| Sent::of(sent, plan.size.mean(), all.elapsed_s));
     let judged = judged(error.as_ref(), all.operations, arrived, loss, &intervals);
     let (tcp, stages) = (accounts::tcp(found.iter().map(|link| &link.accounts)), stages::stages(&found));
     let clock_difference = if plan.test == Test::Updates { clock_difference(&found) } else { None };

@@ -11,9 +11,8 @@ const IN_FLIGHT_MAX: u64 = (1 << 24) - 1;
 const RATE_MAX: f64 = 1e9;
 /// The window of the open test: it is wide, because the window must not hold up the schedule.
 const OPEN_WINDOW: u32 = 1024;
-/// The operations that are kept on all channels together where no window holds them back, until it is known whether they arrived: 20 ms of
-/// the smallest datagrams on a line of 1 Gbit/s.
-const KEPT: u32 = 32 << 10;
+/// The operations on all channels together that are handed to a link at a time where no window holds them back: what a system takes at once.
+const AT_ONCE: u32 = 256;
 /// Where the random test's minimum begins, and by what it is multiplied, unless `--sizes` says so.
 const RANDOM_FIRST: u32 = 64;
 const RANDOM_FACTOR: u32 = 8;
@@ -199,7 +198,7 @@ fn random_sizes(like: &[u32]) -> Vec<u32> {
 /// Appends a plan for each window and size, but none twice: options may make two parts of a suite the same.
 fn append(group: &PlannedGroup, choice: &Choice, timing: &Timing, plans: &mut Vec<Plan>) -> Result<(), Error> {
     for &window in &group.windows {
-        let kept = window.unwrap_or_else(|| (KEPT / group.channels).max(1));
+        let kept = window.unwrap_or_else(|| (AT_ONCE / group.channels).max(1));
         let in_flight = u64::from(kept) * u64::from(group.channels);
         if in_flight > IN_FLIGHT_MAX {
             return Err(Error::Usage(format!(

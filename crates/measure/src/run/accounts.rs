@@ -15,6 +15,8 @@ pub(super) struct Accounts {
     pub recovered: u64,
     /// Operations started in the counted time that were refused.
     pub refused: u64,
+    /// Operations sent in the counted time and not waited for.
+    pub sent: u64,
     /// All operations started, and those in the counted time.
     pub started: (u64, u64),
 }
@@ -129,7 +131,7 @@ impl Accounts {
         let received = last.saturating_sub(first);
         let missing = in_all.saturating_sub(received).saturating_sub(self.refused);
         let missing_counted = counted.saturating_sub(last.saturating_sub(start)).saturating_sub(self.refused);
-        (received > 0).then_some(missing.min(missing_counted))
+        (received > 0 || self.sent > 0).then_some(missing.min(missing_counted))
     }
 }
 

@@ -231,7 +231,8 @@ impl Drive<'_> {
         let now = self.link.now();
         let some = !self.done.is_empty();
         // A link that only gives up has not been heard of.
-        let heard = some && self.done.iter().any(|completion| completion.outcome != Outcome::Lost);
+        let heard =
+            some && self.done.iter().any(|completion| !matches!(completion.outcome, Outcome::Lost | Outcome::Sent));
         // What is timed in rounds is whole rounds.
         let is_whole = !self.in_rounds || self.done.len() >= self.slots.in_flight();
         let warm = some && is_whole && self.phase == Phase::WarmUp && now >= self.due;
@@ -339,18 +340,25 @@ impl Drive<'_> {
                 self.recovered(tag);
                 return Ok(());
             }
+            Outcome::Arrived { count } => {
+                if self.is_counting() {
+                    self.recorder.arrived(count, self.shared.plan.size.bounds().1);
+                }
+                self.close_full_repeat(now);
+                return Ok(());
+            }
             Outcome::Withdrawn => {
                 if let Some(ended) = self.slots.withdraw(tag)? {
                     self.slots.release(ended);
                 }
                 return Ok(());
             }
-            Outcome::Done | Outcome::Lost | Outcome::Refused => {}
+            Outcome::Done | Outcome::Lost | Outcome::Refused | Outcome::Sent => {}
         }
         let Some(ended) = self.slots.end(tag)? else { return Ok(()) };
         if let Some(gate) = &mut self.gate {
             match completion.outcome {
-                Outcome::Done => gate.answered(ended, now),
+                Outcome::Done | Outcome::Sent => gate.answered(ended, now),
                 _ => gate.lost(ended, now, &self.slots),
             }
         }
@@ -365,11 +373,13 @@ impl Drive<'_> {
                     stages.done(tag, now);
                 }
             }
+            Outcome::Sent => self.accounts.sent += u64::from(self.phase == Phase::Counted),
             Outcome::Done
             | Outcome::Recovered
             | Outcome::Withdrawn
             | Outcome::Update { .. }
-            | Outcome::Unsubscribed => {}
+            | Outcome::Unsubscribed
+            | Outcome::Arrived { .. } => {}
             Outcome::Lost => {
                 self.accounts.lost += u64::from(counted(tag));
                 self.recorder.gone();

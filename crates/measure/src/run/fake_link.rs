@@ -177,7 +177,13 @@ impl Link for FakeLink {
                 event(at + 1_500_000, 2);
             }
             Outcome::Refused => event(at, 3),
-            Outcome::Withdrawn | Outcome::Update { .. } | Outcome::Unsubscribed => panic!("no operation ends so"),
+            Outcome::Withdrawn
+            | Outcome::Update { .. }
+            | Outcome::Unsubscribed
+            | Outcome::Sent
+            | Outcome::Arrived { .. } => {
+                panic!("no operation ends so")
+            }
         }
         *self.channels.entry(operation.channel).or_default() += 1;
         if self.sizes.len() < 100_000 {

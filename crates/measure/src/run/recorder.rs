@@ -82,6 +82,14 @@ impl Recorder {
         self.repeat.payload_bytes += u64::from(size);
     }
 
+    /// Counts operations that have arrived and were not waited for: they have no time.
+    #[inline]
+    pub fn arrived(&mut self, count: u64, size: u32) {
+        self.repeat.operations += count;
+        self.repeat.payload_bytes += count * u64::from(size);
+        self.ended += count;
+    }
+
     /// Counts an operation that was lost or refused.
     pub fn gone(&mut self) {
         self.ended += 1;

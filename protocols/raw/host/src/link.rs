@@ -40,7 +40,7 @@ pub(crate) fn client_config(
         channels,
         size_max: settings.size_max.max(16),
         acknowledge_every: acknowledge_every(settings.window),
-        by_count: settings.unbounded,
+        unbounded: settings.unbounded,
         greeting_timeout: settings.timeout,
         timeout: settings.timeout / DATAGRAM_PATIENCE,
         reconnect: settings.reconnect,
@@ -106,6 +106,10 @@ impl<D: TransportCounters<Machine = Client>> RawLink<D> {
             Event::Done(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
             Event::Lost(tag) => done.push(Completion { tag, outcome: Outcome::Lost }),
             Event::Recovered(tag) => done.push(Completion { tag, outcome: Outcome::Recovered }),
+            Event::Sent(tag) => done.push(Completion { tag, outcome: Outcome::Sent }),
+            Event::Arrived { channel, count } => {
+                done.push(Completion { tag: u64::from(channel), outcome: Outcome::Arrived { count } });
+            }
             Event::Withdrawn(tag) => done.push(Completion { tag, outcome: Outcome::Withdrawn }),
             Event::Update { channel, took_ns } => {
                 done.push(Completion { tag: u64::from(channel), outcome: Outcome::Update { took_ns } });

@@ -41,9 +41,10 @@ pub(crate) struct Channel {
     single: bool,
     size_max: u32,
     acknowledge_every: u32,
-    by_count: bool,
-    /// SENDs that were told as done by the server's count.
-    told: u64,
+    unbounded: bool,
+    /// SENDs that nobody waits for, and those that the server's count has told of.
+    sent: u64,
+    arrived: u64,
     greeting_timeout: Duration,
     timeout: Duration,
     pub(crate) state: State,
@@ -90,8 +91,9 @@ impl Channel {
             single: number >= config.channels,
             size_max: config.size_max,
             acknowledge_every: config.acknowledge_every.max(1),
-            by_count: config.by_count,
-            told: 0,
+            unbounded: config.unbounded && config.transport == Transport::Datagram,
+            sent: 0,
+            arrived: 0,
             greeting_timeout: config.greeting_timeout,
             timeout: config.timeout,
             state: State::Waiting,
@@ -348,12 +350,20 @@ impl Channel {
             }
             return Ok(());
         };
-        if let Some(received) = body.get(usize::from(header.count) * RANGE..).and_then(<[u8]>::first_chunk)
-            && self.by_count
-        {
-            let left = u64::from_le_bytes(*received).saturating_sub(self.told);
-            let events = &mut queues.events;
-            self.told += self.sends.counted_below(now, header.sequence, left, |event| events.push_back(event));
+        if self.unbounded {
+            let ranges = usize::from(header.count) * RANGE;
+            let Some(received) = body.get(ranges..).and_then(<[u8]>::first_chunk) else {
+                if body.len() == ranges {
+                    self.fail(Error::NoCount, queues);
+                }
+                return Ok(());
+            };
+            // No more than was sent, whatever it says.
+            let received = u64::from_le_bytes(*received).min(self.sent);
+            if let Some(count @ 1..) = received.checked_sub(self.arrived) {
+                self.arrived = received;
+                queues.events.push_back(Event::Arrived { channel: self.number, count });
+            }
             return Ok(());
         }
         let mut cursor = Cursor::new(body);
@@ -446,7 +456,7 @@ impl Channel {
 
     /// Writes what is to be sent: one message over UDP, a burst on a stream. Answers whether more is waiting.
     #[inline]
-    pub(crate) fn write(&mut self, now: Instant, queues: &Queues, out: &mut Outbox) -> bool {
+    pub(crate) fn write(&mut self, now: Instant, queues: &mut Queues, out: &mut Outbox) -> bool {
         let (start, stream) = (out.len(), self.transport == Transport::Stream);
         loop {
             if self.blocked || !matches!(self.state, State::Greeting | State::Ready) {
@@ -507,7 +517,7 @@ impl Channel {
     }
 
     #[inline]
-    fn operation(&mut self, now: Instant, next: Queued, queues: &Queues, out: &mut Outbox) {
+    fn operation(&mut self, now: Instant, next: Queued, queues: &mut Queues, out: &mut Outbox) {
         mark(next.tag, queues, out);
         match next.direction {
             Direction::Both => {
@@ -516,11 +526,19 @@ impl Channel {
             }
             Direction::Send => {
                 self.queued.pop_front();
-                let mut header = Header::new(Kind::Send, next.size, self.sends.push(next.tag, now));
+                let sequence = if self.unbounded {
+                    queues.events.push_back(Event::Sent(next.tag));
+                    self.sent += 1;
+                    self.sent - 1
+                } else {
+                    self.sends.push(next.tag, now)
+                };
+                let mut header = Header::new(Kind::Send, next.size, sequence);
                 self.unacknowledged += 1;
                 // A quarter of what is in flight, which may be far less than the window. The last one of a burst asks too: nobody
                 // knows when the next one will come.
-                let every = u64::from(self.acknowledge_every).min(self.sends.ahead() / 4);
+                let in_flight = if self.unbounded { u64::MAX } else { self.sends.ahead() };
+                let every = u64::from(self.acknowledge_every).min(in_flight / 4);
                 if self.single || u64::from(self.unacknowledged) >= every || self.queued.is_empty() {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;

@@ -28,9 +28,9 @@ pub struct ClientConfig {
     pub size_max: u32,
     /// After how many operations of [`Direction::Send`] an acknowledgement is asked for.
     pub acknowledge_every: u32,
-    /// Whether operations of [`Direction::Send`] over UDP are told by the server's count, and not each by its number: an acknowledgement
-    /// tells of all that were sent before the last that arrived, as done while the count lasts, and the rest as lost.
-    pub by_count: bool,
+    /// Whether operations of [`Direction::Send`] over UDP end as soon as they are sent. The server's count, which each acknowledgement
+    /// carries, tells how many arrive.
+    pub unbounded: bool,
     /// How long connecting and greeting may take together.
     pub greeting_timeout: Duration,
     /// How long an operation over UDP may go unanswered before it is given up.
@@ -94,6 +94,15 @@ pub enum Event {
     Lost(u64),
     /// The operation with this tag was given up, and has arrived after all.
     Recovered(u64),
+    /// The operation with this tag is sent, and nothing more is heard of it by itself: [`ClientConfig::unbounded`].
+    Sent(u64),
+    /// More of those have arrived.
+    Arrived {
+        /// Over which channel.
+        channel: u32,
+        /// How many.
+        count: u64,
+    },
     /// The operation with this tag was not sent, after [`Command::Withdraw`].
     Withdrawn(u64),
     /// An update has arrived.
@@ -409,7 +418,7 @@ impl Machine for Client {
         while let Some(&number) = self.queues.ready.front() {
             let before = out.len();
             let channel = &mut self.channels[number as usize];
-            if !channel.write(now, &self.queues, out) {
+            if !channel.write(now, &mut self.queues, out) {
                 self.queues.ready.pop_front();
                 channel.in_ready = false;
             }

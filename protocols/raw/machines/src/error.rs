@@ -62,6 +62,11 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
+    /// An acknowledgement without the count of what has arrived.
+    #[error(
+        "the far end is an older hodo, which does not count what arrives; give --window a number, or start this version there"
+    )]
+    NoCount,
     /// No greeting in time.
     #[error("no reply to the greeting; is a `hodo serve` of this protocol on that port?")]
     NoAnswer,

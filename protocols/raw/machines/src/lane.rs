@@ -1,5 +1,4 @@
 use crate::Error;
-use crate::client::Event;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use hodo_machine::Instant;
@@ -154,33 +153,6 @@ impl Lane {
         self.drop_closed();
     }
 
-    /// Takes the count of operations over UDP that have arrived beside those known before: all that are numbered below `sequence` have
-    /// come to their end, so many of them done and the others lost. Returns how many were done.
-    pub(crate) fn counted_below(
-        &mut self,
-        now: Instant,
-        sequence: u64,
-        count: u64,
-        mut told: impl FnMut(Event),
-    ) -> u64 {
-        let mut done = 0;
-        while self.base < sequence
-            && let Some(Slot { tag, sent, open }) = self.slots.pop_front()
-        {
-            self.base += 1;
-            if self.base == sequence {
-                self.smooth(now.nanos_since(sent));
-            }
-            if open {
-                let has_arrived = done < count;
-                done += u64::from(has_arrived);
-                told(if has_arrived { Event::Done(tag) } else { Event::Lost(tag) });
-            }
-        }
-        self.answered_below = self.answered_below.max(self.base);
-        done
-    }
-
     /// Gives up what has been in flight for longer than `timeout`, or was overtaken some time ago.
     pub(crate) fn expire(&mut self, now: Instant, timeout: Duration, mut lost: impl FnMut(u64)) {
         let (overtaken_after, at_last) = (self.overtaken_after(), self.patience(timeout));
@@ -294,18 +266,6 @@ mod tests {
             lane.acknowledged(Instant::ZERO, first, count, |answer| done.push(answer));
         }
         assert_eq!(done.len(), 8);
-    }
-
-    #[test]
-    fn a_count_tells_of_all_before_the_last_that_arrived() {
-        let mut lane = lane_of(10);
-        let mut told = Vec::new();
-        assert_eq!(lane.counted_below(Instant::ZERO, 4, 3, |event| told.push(event)), 3);
-        assert_eq!(told, [Event::Done(0), Event::Done(1), Event::Done(2), Event::Lost(3)]);
-        assert_eq!(lane.counted_below(Instant::ZERO, 4, 1, |event| told.push(event)), 0, "nothing is left to tell of");
-        told.clear();
-        assert_eq!(lane.counted_below(Instant::ZERO, u64::MAX, u64::MAX, |event| told.push(event)), 6);
-        assert!(lane.is_empty() && told.iter().all(|event| matches!(event, Event::Done(_))));
     }
 
     #[test]

@@ -5,5 +5,6 @@ mod fairness;
 mod overtaken;
 mod reconnect;
 mod stages;
+mod unbounded;
 mod unproven;
 mod updates;

@@ -180,7 +180,7 @@ fn config(transport: Transport) -> ClientConfig {
         channels: 1,
         size_max: 16 << 20,
         acknowledge_every: 128,
-        by_count: false,
+        unbounded: false,
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_millis(250),
         reconnect: false,

@@ -18,7 +18,7 @@ fn link(channels: u32) -> (Sim<Client, Server>, Arc<Mutex<Vec<Error>>>) {
         channels,
         size_max: SIZE_MAX,
         acknowledge_every: 4,
-        by_count: false,
+        unbounded: false,
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(1),
         reconnect: false,

@@ -16,7 +16,7 @@ fn client() -> Client {
         channels: 1,
         size_max: 1 << 10,
         acknowledge_every: 1,
-        by_count: false,
+        unbounded: false,
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(1),
         reconnect: true,

@@ -22,7 +22,7 @@ fn pair(transport: Transport, sampling: Sampling) -> Pair {
         channels: 1,
         size_max: 1 << 20,
         acknowledge_every: 1,
-        by_count: false,
+        unbounded: false,
         greeting_timeout: second,
         timeout: second,
         reconnect: false,

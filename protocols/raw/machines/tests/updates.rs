@@ -39,7 +39,7 @@ impl Publishing {
                 channels: 1,
                 size_max: 1 << 20,
                 acknowledge_every: 1,
-                by_count: false,
+                unbounded: false,
                 greeting_timeout: SECOND,
                 timeout: SECOND / 4,
                 reconnect: false,
