@@ -238,6 +238,8 @@ def check_document(document):
     if "slo" in document:
         check("document.slo", document["slo"], SLO)
     for number, measurement in enumerate(document["measurements"]):
+        if (measurement["limit"] or {}).get("least") is not None:
+            check(f"measurements[{number}].limit.least", measurement["limit"]["least"], BINDS)
         if "simulation" in measurement:
             check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
         if "plain_loop" in measurement:

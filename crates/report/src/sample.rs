@@ -187,6 +187,7 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
             operations_per_s: Some((rate / share).round()),
             latency_ns: None,
             kind: LimitKind::PlainLoop,
+            least: None,
             binds: Binding::Cpu,
             formula: format!("bare sockets, 32 in flight of {size} B: {}/s, 4 % apart", (rate / share) as u64),
             assumes: "measured before and after with the same wait and placement".into(),

@@ -1,5 +1,7 @@
 //! A curve in one line of text.
 
+/// A share in which nothing was done, which little is not.
+const NOTHING: char = '·';
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Draws values, from 0 to their largest, in at most `width` characters; each stands for the mean of its share.
@@ -17,8 +19,8 @@ pub fn sparkline(values: &[f64], width: usize) -> String {
 }
 
 fn bar(value: f64, largest: f64) -> char {
-    if largest <= 0.0 {
-        return BARS[0];
+    if value <= 0.0 {
+        return NOTHING;
     }
     let level = (value / largest * BARS.len() as f64).ceil() as usize;
     BARS[level.clamp(1, BARS.len()) - 1]
@@ -30,7 +32,7 @@ mod tests {
 
     #[test]
     fn draws_from_zero_to_the_largest() {
-        assert_eq!(sparkline(&[0.0, 1.0, 2.0, 4.0, 8.0], 9), "▁▁▂▄█");
+        assert_eq!(sparkline(&[0.0, 1.0, 2.0, 4.0, 8.0], 9), "·▁▂▄█");
         assert_eq!(sparkline(&[5.0, 5.0, 5.0], 3), "███");
     }
 
@@ -42,7 +44,7 @@ mod tests {
     #[test]
     fn nothing_and_nonsense_draw_no_bars() {
         assert_eq!(sparkline(&[], 8), "");
-        assert_eq!(sparkline(&[0.0, 0.0], 8), "▁▁");
+        assert_eq!(sparkline(&[0.0, 0.0], 8), "··");
         assert_eq!(sparkline(&[f64::NAN, 1.0], 8), " █");
     }
 }

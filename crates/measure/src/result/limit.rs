@@ -14,6 +14,9 @@ pub struct Limit {
     pub latency_ns: Option<f64>,
     /// Where it comes from.
     pub kind: LimitKind,
+    /// The least of the bounds; absent where there is none, and in documents that did not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<Binding>,
     /// Which bound binds.
     pub binds: Binding,
     /// The computation, with the numbers put in.
@@ -116,17 +119,12 @@ impl LimitKind {
 }
 
 impl Limit {
-    /// Returns where the limit comes from, for people: of several bounds, the least, with which the formula begins.
+    /// Returns where the limit comes from, for people: of several bounds, the least.
     #[must_use]
-    pub fn source(&self) -> &str {
-        let least = self
-            .formula
-            .split_once(": ")
-            .map(|(name, _)| name)
-            .filter(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '_'));
-        match self.kind {
-            LimitKind::Line => least.unwrap_or(self.kind.text()),
-            LimitKind::PlainLoop | LimitKind::Model => self.kind.text(),
+    pub const fn source(&self) -> &'static str {
+        match (self.kind, self.least) {
+            (LimitKind::Line, Some(least)) => least.word(),
+            (kind, _) => kind.text(),
         }
     }
 }
@@ -185,6 +183,7 @@ impl PlainLoop {
             operations_per_s: Some(self.operations_per_s),
             latency_ns: self.latency_ns,
             kind: LimitKind::PlainLoop,
+            least: None,
             binds,
             formula: format!(
                 "bare sockets, {}: {what}, {} looks {:.0} % apart",
