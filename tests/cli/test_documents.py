@@ -248,3 +248,13 @@ def test_windows_are_swept_in_one_run(tmp_path):
     found = command.bench("ipbus", *plan, "--plot", picture, *command.SHORT)
     assert [(one["window"], one["size_bytes"]) for one in found] == [(1, 1388), (4, 1388), (16, 1388)]
     assert "operations in flight per channel" in picture.read_text(encoding="utf-8")
+
+
+def test_a_document_comes_from_a_pipe_and_has_an_end(tmp_path):
+    file = tmp_path / "one.json"
+    done = command.hodo("bench", "sim+udp", "--test", "latency", "--sizes", "64", "--duration", "10ms", "--quiet", "--json", file)
+    assert done.returncode == 0, done.stderr
+    piped = subprocess.run(["bash", "-c", f"{command.HODO} report <(cat {file}) --tsv -"], capture_output=True, text=True, timeout=60)
+    assert piped.returncode == 0 and len(contract.parse_tsv(piped.stdout)) == 1, piped.stderr
+    for words in (["report", "/dev/zero"], ["compare", file, "/dev/zero"], ["pva", "get", "-f", "/dev/zero"]):
+        command.refused(*words, status=2, says=["/dev/zero.*it has more than 256 MiB"])

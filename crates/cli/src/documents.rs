@@ -1,21 +1,14 @@
 //! Documents that an earlier run wrote.
 
-use crate::Error;
+use crate::{Error, input};
 use hodo_measure::Document;
-use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 
 /// Reads one; `-` is standard input.
 pub fn read(file: &Path) -> Result<Document, Error> {
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("{}: {why}", file.display()));
-    let text = if file.as_os_str() == "-" {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        fs::read_to_string(file)
-    };
-    hodo_report::json::from_str(&text.map_err(|why| wrong(&why))?).map_err(|why| wrong(&why))
+    let text = input::read_text(file).map_err(|why| wrong(&why))?;
+    hodo_report::json::from_str(&text).map_err(|why| wrong(&why))
 }
 
 /// Reads several as one: the measurements of all, under the environment of the first. Tells whether the others have

@@ -13,6 +13,7 @@ mod error;
 mod farm;
 #[cfg(feature = "ipbus")]
 mod hub;
+mod input;
 mod interrupt;
 #[cfg(feature = "ipbus")]
 mod ipbus;

@@ -9,7 +9,7 @@ mod workspace;
 pub use licence::satisfiable;
 pub use rules::{
     clock, crate_docs, file_length, function_length, is_machines, names, no_std_attribute, printing, protocol_names,
-    unfinished, unsafe_code,
+    reading, unfinished, unsafe_code,
 };
 pub use source::{Language, Source, source_files};
 pub use words::{sentences, type_names};

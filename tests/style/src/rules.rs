@@ -172,6 +172,18 @@ pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
+/// Checks that the command reads the files that a user names in one place, which has a bound.
+#[must_use]
+pub fn reading(source: &Source) -> Vec<Complaint> {
+    let is_command = below(source, &["crates/cli/src/"]) && !source.path.ends_with("/input.rs");
+    if !is_command || is_test(source) {
+        return Vec::new();
+    }
+    let shipped = source.code.split("#[cfg(test)]").next().unwrap_or_default();
+    let remedy = "it has no bound: take `input::read` or `input::read_text`";
+    matching(source, shipped, &["File::open", "fs::read(", "read_to_string(", "read_to_end("], remedy)
+}
+
 /// Refuses the macros that print: on a full disk or a closed pipe they panic, and an unread pipe stops their thread.
 #[must_use]
 pub fn printing(source: &Source) -> Vec<Complaint> {

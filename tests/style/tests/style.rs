@@ -34,6 +34,11 @@ fn nothing_prints_with_a_macro_that_panics() {
 }
 
 #[test]
+fn what_a_user_names_is_read_within_a_bound() {
+    check(hodo_style::reading);
+}
+
+#[test]
 fn nothing_is_left_unfinished() {
     check(hodo_style::unfinished);
 }

@@ -2,7 +2,7 @@
 
 use super::operate::PAGES;
 use crate::output::Target;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome, input, terminal};
 use clap::Args;
 use hodo_catalog::farm::line_limit;
 use hodo_farm_host::controller::Status;
@@ -37,7 +37,7 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
 
 fn read_file(file: &Path) -> Result<Status, Error> {
     let wrong = |why: String| Error::Usage(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(file).map_err(|why| {
+    let text = input::read_text(file).map_err(|why| {
         wrong(format!("this is neither an address such as {PAGES} nor a file that can be read: {why}"))
     })?;
     Status::parse(&text).map_err(|why| wrong(why.to_string()))

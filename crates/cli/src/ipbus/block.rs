@@ -5,7 +5,7 @@ use super::forms::{Forms, one_for_stdout};
 use super::grid::plain;
 use super::values::{self, ShowOptions};
 use crate::output::Target;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome, input, terminal};
 use clap::{Args, Command, Subcommand, ValueEnum};
 use hodo_ipbus_host::SessionError;
 use hodo_ipbus_host::registers::{self as words, Block, Board, Kind, Spot, WORDS_MAX};
@@ -13,8 +13,6 @@ use hodo_ipbus_host::table::Mask;
 use hodo_measure::units;
 use serde_json::json;
 use std::fmt::Write;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 /// Reads or writes the words.
@@ -62,7 +60,7 @@ fn read(options: &ReadBlockOptions, kind: Kind) -> Result<Outcome, Error> {
 
 fn write(options: &WriteBlockOptions, kind: Kind) -> Result<Outcome, Error> {
     let data = match &options.input {
-        Some(file) => input(file, options.form.into())?,
+        Some(file) => words_in(file, options.form.into())?,
         None => options.values.clone(),
     };
     let mut board = open(&options.device)?;
@@ -106,18 +104,9 @@ fn number(word: u32, decimal: bool) -> String {
     values::number(word, Mask::ALL, decimal)
 }
 
-fn input(file: &Path, form: words::Form) -> Result<Vec<u32>, Error> {
+fn words_in(file: &Path, form: words::Form) -> Result<Vec<u32>, Error> {
     let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("--input {}: {why}", file.display()));
-    let mut bytes = Vec::new();
-    let read = if file.as_os_str() == "-" {
-        io::stdin().take(words::FILE_BYTES_MAX + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(file).and_then(|open| open.take(words::FILE_BYTES_MAX + 1).read_to_end(&mut bytes))
-    };
-    read.map_err(|why| wrong(&why))?;
-    if bytes.len() as u64 > words::FILE_BYTES_MAX {
-        return Err(wrong(&format!("it has more than {} bytes", words::FILE_BYTES_MAX)));
-    }
+    let bytes = input::read(file, words::FILE_BYTES_MAX).map_err(|why| wrong(&why))?;
     words::decode(&bytes, form).map_err(|why| wrong(&why))
 }
 

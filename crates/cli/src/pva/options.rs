@@ -1,12 +1,11 @@
 //! Options that the commands for channels share: the connection, the names, and how values are shown.
 
-use crate::Error;
+use crate::{Error, input};
 use clap::Args;
 use hodo_pva_host::environment::Environment;
 use hodo_pva_host::machines::{Request, Value};
 use hodo_pva_host::show::{ELEMENTS, Form, Show};
 use hodo_pva_host::{Client, ClientOptions};
-use std::io::Read;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,13 +73,7 @@ impl NameOptions {
         let mut names = self.names.clone();
         if let Some(file) = &self.file {
             let cannot = |why: std::io::Error| Error::Usage(format!("--file {} cannot be read: {why}", file.display()));
-            let text = if crate::output::is_stdout(file) {
-                let mut text = String::new();
-                std::io::stdin().read_to_string(&mut text).map_err(cannot)?;
-                text
-            } else {
-                std::fs::read_to_string(file).map_err(cannot)?
-            };
+            let text = input::read_text(file).map_err(cannot)?;
             let lines = text.lines().map(|line| line.split_once('#').map_or(line, |(line, _)| line));
             names.extend(lines.flat_map(str::split_whitespace).map(str::to_owned));
         }

@@ -8,8 +8,6 @@ use hodo_spacewire_host::machines::rmap::packet::ADDRESS_MAX;
 use hodo_spacewire_host::machines::rmap::{Crc, Destination, InitiatorSettings, ReplyAddress};
 use hodo_spacewire_host::recording::RecordOptions;
 use hodo_spacewire_host::session::{Directions, RmapSession, Session, SessionSettings};
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -180,15 +178,7 @@ pub fn joined(all: &[Bytes]) -> Vec<u8> {
 
 /// Reads a file to be sent; `-` is standard input.
 pub fn input(option: &str, file: &Path) -> Result<Vec<u8>, Error> {
-    let wrong = |why: &dyn std::fmt::Display| Error::Usage(format!("{option} {}: {why}", file.display()));
-    let mut bytes = Vec::new();
-    let read = if file.as_os_str() == "-" {
-        io::stdin().take(INPUT_MAX + 1).read_to_end(&mut bytes)
-    } else {
-        File::open(file).and_then(|open| open.take(INPUT_MAX + 1).read_to_end(&mut bytes))
-    };
-    read.map_err(|why| wrong(&why))?;
-    if bytes.len() as u64 > INPUT_MAX { Err(wrong(&"it has more than 1 GiB")) } else { Ok(bytes) }
+    crate::input::read(file, INPUT_MAX).map_err(|why| Error::Usage(format!("{option} {}: {why}", file.display())))
 }
 
 #[cfg(test)]

@@ -68,6 +68,14 @@ fn unfinished_work_is_found_in_code_and_comments_but_not_in_strings() {
 }
 
 #[test]
+fn files_read_without_a_bound_are_found_in_the_command() {
+    let code = "let a = fs::read(file);\n#[cfg(test)]\nmod tests {\n    let b = fs::read(file);\n}\n";
+    let found = |path: &str| lines(&reading(&Source::new(path, code)));
+    assert_eq!(found("crates/cli/src/pva/options.rs"), [1]);
+    assert!(found("crates/cli/src/input.rs").is_empty() && found("crates/io/src/host.rs").is_empty());
+}
+
+#[test]
 fn printing_macros_are_found_in_what_is_shipped() {
     let code = "fn a() {\n    eprintln!();\n    // println!\n    fingerprint!();\n}\n";
     let found = |path: &str| lines(&printing(&Source::new(path, code)));
