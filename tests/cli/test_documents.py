@@ -1,5 +1,7 @@
 """Every combination that the contract names yields a valid document, and figures that agree with the plan."""
 
+import subprocess
+
 import command
 import contract
 import pytest
