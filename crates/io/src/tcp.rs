@@ -11,6 +11,7 @@
 //! | 168..176 | microseconds with data on its way | 4.10 |
 //! | 176..184 | of those, held back by the peer's receive window | 4.10 |
 //! | 184..192 | of those, held back by a full send buffer | 4.10 |
+//! | 216..220 | segments sent again in vain, as the peer said (DSACK) | 4.19 |
 //! | 224..228 | packets received out of order | 5.4 |
 //! | 240..242 | retransmission timeouts | 6.7 |
 
@@ -26,6 +27,8 @@ pub struct TcpCounters {
     pub connections: u32,
     /// The number of segments sent again.
     pub retransmitted: u64,
+    /// The number of those that had arrived already: the peer said so (DSACK, RFC 2883).
+    pub spurious: u64,
     /// The time with data on its way, summed over connections.
     pub busy: Duration,
     /// The time in which the peer's receive window held data back.
@@ -70,6 +73,7 @@ impl TcpCounters {
         TcpCounters {
             connections: self.connections + other.connections,
             retransmitted: self.retransmitted + other.retransmitted,
+            spurious: self.spurious + other.spurious,
             busy: self.busy + other.busy,
             receive_window_limited: self.receive_window_limited + other.receive_window_limited,
             send_buffer_limited: self.send_buffer_limited + other.send_buffer_limited,
@@ -98,6 +102,7 @@ fn parse(bytes: &[u8]) -> TcpCounters {
     TcpCounters {
         connections: 1,
         retransmitted: u32_at(100).into(),
+        spurious: u32_at(216).into(),
         busy: micros_at(168),
         receive_window_limited: micros_at(176),
         send_buffer_limited: micros_at(184),

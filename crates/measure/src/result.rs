@@ -395,6 +395,9 @@ pub struct TcpTimes {
     /// Segments sent again.
     #[serde(default)]
     pub retransmitted: u64,
+    /// Of those, segments that had arrived already, as the far end said (DSACK): they show no loss.
+    #[serde(default)]
+    pub spurious: u64,
     /// Packets received out of order: others were lost on their way here, or overtaken.
     #[serde(default)]
     pub out_of_order: u64,
@@ -413,6 +416,7 @@ impl TcpTimes {
             send_buffer_limited_s: (self.send_buffer_limited_s - earlier.send_buffer_limited_s).max(0.0),
             segments: self.segments.saturating_sub(earlier.segments),
             retransmitted: self.retransmitted.saturating_sub(earlier.retransmitted),
+            spurious: self.spurious.saturating_sub(earlier.spurious),
             out_of_order: self.out_of_order.saturating_sub(earlier.out_of_order),
             timeouts: self.timeouts.saturating_sub(earlier.timeouts),
             ..self
@@ -449,6 +453,7 @@ impl TcpTimes {
             send_buffer_bytes: self.send_buffer_bytes + other.send_buffer_bytes,
             segments: self.segments + other.segments,
             retransmitted: self.retransmitted + other.retransmitted,
+            spurious: self.spurious + other.spurious,
             out_of_order: self.out_of_order + other.out_of_order,
             timeouts: self.timeouts + other.timeouts,
         }

@@ -220,6 +220,7 @@ pub(crate) fn tcp_times(counters: TcpCounters) -> TcpTimes {
         send_buffer_bytes: counters.send_buffer,
         segments: counters.segments,
         retransmitted: counters.retransmitted,
+        spurious: counters.spurious,
         out_of_order: counters.out_of_order,
         timeouts: counters.timeouts,
     }

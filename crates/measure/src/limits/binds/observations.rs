@@ -171,7 +171,8 @@ impl<'a> Observations<'a> {
         let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
         if let Some(tcp) = self.tcp {
             let timeouts = self.share_of_connections(tcp.timeouts as f64 * TIMEOUT_S);
-            let again = share(tcp.retransmitted, tcp.segments);
+            // What had arrived already was late, and not lost.
+            let again = share(tcp.retransmitted.saturating_sub(tcp.spurious), tcp.segments);
             if tcp.segments >= PACKETS_MIN && (again >= LOSSES || timeouts >= STILL) && !has_queue(tcp) {
                 return Some((
                     Binding::Loss,

@@ -158,6 +158,9 @@ fn losses_and_small_buffers_bind() {
     let (binding, saw) = of_segments(100);
     assert_eq!(binding, Binding::Loss, "{saw}");
     assert!(saw.contains("1.0 % of the segments were sent again, 0 timeouts"), "{saw}");
+    // Late is not lost: the far end had most of them already.
+    let late = TcpTimes { segments: 10_000, retransmitted: 800, spurious: 790, ..TcpTimes::default() };
+    assert_eq!(of_tcp(late).0, Binding::Unknown);
     // A full line loses what its queue has no space for.
     let queued = TcpTimes { min_rtt_ns: Some(4_000_000), rtt_ns: Some(18_000_000), ..TcpTimes::default() };
     assert_ne!(of_tcp(TcpTimes { segments: 10_000, retransmitted: 40, ..queued }).0, Binding::Loss);
