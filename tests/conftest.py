@@ -22,7 +22,7 @@ def pytest_collection_modifyitems(items):
         word = item.path.stem.removeprefix("test_").split("_")[0]
         item.add_marker(ABOUT.get(word, "raw"))
         if item.get_closest_marker("measured"):
-            item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=10))
+            item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=3))
 
 
 def pytest_sessionstart(session):

@@ -88,7 +88,7 @@ PLACES = {
     "far": lambda: bed.tunnel(delay=5000),
     "near": lambda: bed.tunnel(delay=1000),
     "very far": lambda: bed.tunnel(delay=10_000),
-    "policed": lambda: bed.tunnel(police=300e6, bucket=30_000),
+    "policed": lambda: bed.tunnel(police=300e6, bucket=100_000),
     "shallow": lambda: bed.tunnel(delay=1000, rate=300e6, queue=6000),
     "slow": lambda: bed.tunnel(delay=2000, rate=40e6, queue=100_000),
     "crowded": crowded,

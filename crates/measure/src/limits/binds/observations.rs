@@ -17,8 +17,9 @@ const FULL_PERCENT: f64 = 90.0;
 /// Losses bind from this share of packets, or of operations, on.
 const LOSSES: f64 = 0.002;
 const OPERATIONS_LOST: f64 = 0.01;
-/// Fewer packets than this say nothing of their losses.
+/// Fewer packets than this say nothing of their losses, unless so many of them were lost.
 const PACKETS_MIN: u64 = 100;
+const MOST_LOST: f64 = 0.1;
 /// A stream that receives has lost packets where this share of them came out of order.
 const OUT_OF_ORDER: f64 = 0.003;
 /// Packets stand in a queue where the round-trip is this many times the least one, and that is of a network. A full line loses what its queue
@@ -173,7 +174,10 @@ impl<'a> Observations<'a> {
             let timeouts = self.share_of_connections(tcp.timeouts as f64 * TIMEOUT_S);
             // What had arrived already was late, and not lost.
             let again = share(tcp.retransmitted.saturating_sub(tcp.spurious), tcp.segments);
-            if tcp.segments >= PACKETS_MIN && (again >= LOSSES || timeouts >= STILL) && !has_queue(tcp) {
+            let is_lossy = tcp.segments >= PACKETS_MIN && (again >= LOSSES || timeouts >= STILL);
+            // A path that passes next to nothing carries too few packets to count, but waits for timeouts.
+            let is_blocked = timeouts >= STILL && again >= MOST_LOST;
+            if (is_lossy || is_blocked) && !has_queue(tcp) {
                 return Some((
                     Binding::Loss,
                     format!("{} of the segments were sent again, {} timeouts", percent(again), tcp.timeouts),

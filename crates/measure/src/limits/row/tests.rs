@@ -158,6 +158,10 @@ fn losses_and_small_buffers_bind() {
     let (binding, saw) = of_segments(100);
     assert_eq!(binding, Binding::Loss, "{saw}");
     assert!(saw.contains("1.0 % of the segments were sent again, 0 timeouts"), "{saw}");
+    // Two operations in a run, and timeouts between them.
+    let blocked = TcpTimes { segments: 28, retransmitted: 9, timeouts: 5, ..TcpTimes::default() };
+    assert_eq!(of_tcp(blocked).0, Binding::Loss);
+    assert_eq!(of_tcp(TcpTimes { retransmitted: 1, ..blocked }).0, Binding::Unknown);
     // Late is not lost: the far end had most of them already.
     let late = TcpTimes { segments: 10_000, retransmitted: 800, spurious: 790, ..TcpTimes::default() };
     assert_eq!(of_tcp(late).0, Binding::Unknown);
