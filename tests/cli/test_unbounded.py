@@ -44,6 +44,7 @@ def test_it_paces_what_it_sends():
         (["udp", "--test", "rate", "--mode", "both"], "--test rate or channels and --mode send"),
         (["udp", "--test", "open", "--rate", "1K", "--mode", "send"], "--test rate or channels and --mode send"),
         (["udp"], "--test rate or channels and --mode send"),
+        (["udp", "--test", "rate", "--mode", "send", "--stages"], "it has no stages"),
     ],
 )
 def test_what_has_no_such_stream_says_so(words, says):

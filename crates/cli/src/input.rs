@@ -7,7 +7,9 @@ use std::io::{self, Error, ErrorKind, Read};
 use std::path::Path;
 
 /// Bytes of the longest text that is read: a document of results, a list of names.
-pub const TEXT_MAX: u64 = 256 << 20;
+const TEXT_MAX: u64 = 256 << 20;
+/// Bytes of the longest text of our own.
+const OWN_MAX: u64 = 16 << 30;
 
 /// Reads a file, or a pipe, of at most so many bytes; `-` is standard input.
 ///
@@ -31,8 +33,19 @@ pub fn read(file: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// The errors of [`read`], or that it is no text.
 pub fn read_text(file: &Path) -> io::Result<String> {
-    let no_text = |_| Error::new(ErrorKind::InvalidData, "it is no text (UTF-8)");
-    String::from_utf8(read(file, TEXT_MAX)?).map_err(no_text)
+    text_of(read(file, TEXT_MAX)?)
+}
+
+/// Reads a text that this program wrote, and keeps within a bound of its own.
+///
+/// # Errors
+/// The errors of [`read_text`].
+pub fn read_own(file: &Path) -> io::Result<String> {
+    text_of(read(file, OWN_MAX)?)
+}
+
+fn text_of(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is no text (UTF-8)"))
 }
 
 #[cfg(test)]

@@ -95,6 +95,10 @@ pub(crate) fn plans(link: &Uri, choice: &Choice, timing: &Timing) -> Result<Vec<
         let text = "--stages: an update does not start here, so it has no stages; leave --stages out".to_owned();
         return Err(Error::Usage(text));
     }
+    if timing.stages && choice.windows.contains(&None) {
+        let text = "--stages: what is sent without a window is not followed, so it has no stages; leave --stages out";
+        return Err(Error::Usage(text.to_owned()));
+    }
     let mut plans = Vec::new();
     match choice.test {
         Some(test) => append(&asked(link, choice, test)?, choice, timing, &mut plans)?,

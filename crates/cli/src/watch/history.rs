@@ -33,7 +33,7 @@ impl History {
             return Ok(history);
         }
         let cannot = |why: &str| Error::Usage(format!("--history {}: {why}", path.display()));
-        let text = match input::read_text(path) {
+        let text = match input::read_own(path) {
             Ok(text) => text,
             Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
             Err(why) => return Err(cannot(&format!("this file cannot be read: {why}"))),
@@ -62,7 +62,7 @@ impl History {
         OpenOptions::new().append(true).open(self.file.path())?.write_all(text.as_bytes())?;
         self.rows += round.measurements.len();
         if self.is_plain && self.rows > self.keep + self.keep / 4 {
-            let text = input::read_text(self.file.path())?;
+            let text = input::read_own(self.file.path())?;
             let rows: Vec<&str> = text.split_inclusive('\n').skip(usize::from(self.is_tsv)).collect();
             self.write(&rows)?;
         }
