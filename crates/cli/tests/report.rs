@@ -70,7 +70,7 @@ fn every_form_is_written() {
     done(&run(&["report", &input, "--plot", &png]));
     let text = |file: &str| fs::read_to_string(file).expect(file);
     let lines: Vec<Vec<usize>> = vec![text(&tsv).lines().map(|line| line.split('\t').count()).collect()];
-    assert_eq!(lines, [[68; 4]]);
+    assert_eq!(lines, [[70; 4]]);
     assert!(text(&html).starts_with("<!"));
     assert!(text(&svg).contains("<svg"));
     assert!(text(&md).starts_with("| link |"));

@@ -310,11 +310,11 @@ pub struct Rate {
 /// The operations that this side sent in the counted time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Sent {
-    /// Their number.
+    /// The number.
     pub operations: u64,
-    /// Of them, a second.
+    /// Operations per second.
     pub operations_per_s: f64,
-    /// Of their payload, bits a second.
+    /// Payload bits per second.
     pub payload_bits_per_s: f64,
 }
 
@@ -395,7 +395,7 @@ pub struct TcpTimes {
     /// Segments sent again.
     #[serde(default)]
     pub retransmitted: u64,
-    /// Of those, segments that had arrived already, as the far end said (DSACK): they show no loss.
+    /// Segments sent again that had arrived already, as the far end said (DSACK): they show no loss.
     #[serde(default)]
     pub spurious: u64,
     /// Packets received out of order: others were lost on their way here, or overtaken.

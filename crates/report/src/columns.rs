@@ -57,12 +57,7 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
         column(PAYLOAD_RATE, right, if is_in_operations { 50 } else { 97 }, &|m| {
             figure_cell(Some(m.rate.payload_bits_per_s.median), units::bits_per_s)
         }),
-        column(["payload", "sent"], right, 89, &|m| {
-            m.sent.map_or_else(
-                || String::new().into(),
-                |sent| figure_cell(Some(sent.payload_bits_per_s), units::bits_per_s),
-            )
-        }),
+        column(["payload", "sent"], right, 89, &sent),
         column(["", "±"], right, 60, &|m| {
             let estimate = if operations_lead { &m.rate.operations_per_s } else { &m.rate.payload_bits_per_s };
             figure_cell(figure::half_width(estimate), |half| format!("{:.1} %", half * 100.0))
@@ -120,6 +115,11 @@ fn figure_cell(value: Option<f64>, text: impl Fn(f64) -> String) -> Cell {
 
 fn time(m: &Measurement, pick: impl Fn(&Latency) -> u64) -> Cell {
     figure_cell(m.latency_ns.as_ref().map(|latency| pick(latency) as f64), units::time_ns)
+}
+
+fn sent(m: &Measurement) -> Cell {
+    let sent = m.sent.map(|sent| figure_cell(Some(sent.payload_bits_per_s), units::bits_per_s));
+    sent.unwrap_or_else(|| String::new().into())
 }
 
 fn whole(value: Option<f64>) -> Cell {

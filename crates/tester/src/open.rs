@@ -24,7 +24,7 @@ pub struct Settings {
     pub channels: u32,
     /// Operations in flight per channel, at most.
     pub window: u32,
-    /// Whether operations are sent without waiting for any, as [`Plan::unbounded`] says; `window` is what is handed over at a time then.
+    /// Whether operations are sent without waiting for any, as [`hodo_measure::Plan::unbounded`] says; `window` is what is handed over at a time then.
     pub unbounded: bool,
     /// The largest operation in bytes.
     pub size_max: u32,

@@ -318,19 +318,7 @@ fn check(link: &Uri, choice: &Choice) -> Result<(), Error> {
         }
     }
     if choice.windows.contains(&None) {
-        if !link.protocol.has_unbounded(link) {
-            return usage(format!(
-                "--window none: over {} operations wait for each other in any case; it is for datagrams, as udp --mode send. Give a number",
-                link.scheme
-            ));
-        }
-        if choice.mode != Some(Mode::Send) || !matches!(choice.test, Some(Test::Rate | Test::Channels)) || choice.rounds
-        {
-            return usage(
-                "--window none: what is sent and never waited for goes with --test rate or channels and --mode send"
-                    .to_owned(),
-            );
-        }
+        check_unbounded(link, choice)?;
     }
     if choice.rounds && !matches!(choice.test, Some(Test::Rate | Test::Random | Test::Channels)) {
         return usage(
@@ -340,6 +328,22 @@ fn check(link: &Uri, choice: &Choice) -> Result<(), Error> {
     }
     if choice.reconnect && choice.test != Some(Test::Latency) {
         return usage("--reconnect: each operation on a connection of its own goes with --test latency".to_owned());
+    }
+    Ok(())
+}
+
+/// Checks that what is never waited for can be sent over a link.
+fn check_unbounded(link: &Uri, choice: &Choice) -> Result<(), Error> {
+    if !link.protocol.has_unbounded(link) {
+        return Err(Error::Usage(format!(
+            "--window none: over {} operations wait for each other in any case; it is for datagrams, as udp --mode send. Give a number",
+            link.scheme
+        )));
+    }
+    let is_stream = matches!(choice.test, Some(Test::Rate | Test::Channels)) && choice.mode == Some(Mode::Send);
+    if !is_stream || choice.rounds {
+        let text = "--window none: what is sent and never waited for goes with --test rate or channels and --mode send";
+        return Err(Error::Usage(text.to_owned()));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a run or its experiments showed, in sentences.
+//! The findings of a run or of its experiments, in sentences.
 
 use crate::units;
 use hodo_measure::Diagnosis;

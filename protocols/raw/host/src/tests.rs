@@ -58,7 +58,7 @@ fn run_over(link_name: &str, mode: Mode, window: u32) -> (Run, Truth, Truth) {
     run_in(link_name, mode, window, false)
 }
 
-/// Likewise, with a window or without one, of which so many operations are kept then.
+/// Returns the same of a run with a window or without one.
 fn run_in(link_name: &str, mode: Mode, window: u32, unbounded: bool) -> (Run, Truth, Truth) {
     let plan = Plan {
         test: Test::Rate,
@@ -160,7 +160,7 @@ fn what_the_simulator_loses_is_what_is_missing() {
     }
 }
 
-/// What was sent is what arrived and what is missing, however much that is.
+/// Operations sent are those that arrived and those that are missing, however many that are.
 #[test]
 fn without_a_window_the_far_end_counts_what_arrives() {
     for (network, share) in [("loss=0", 1.0), ("out.loss=0.5", 0.5), ("out.loss=0.95&back.loss=0.5", 0.05)] {
