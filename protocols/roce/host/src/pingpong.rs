@@ -302,6 +302,10 @@ impl<'d, D: Device> End<'d, D> {
             }
             for index in 0..self.completions.len() {
                 let completion = self.completions[index];
+                if side == Side::Client && self.is_proven(&completion) {
+                    self.sent += 1;
+                    break;
+                }
                 self.completed(&completion, index)?;
                 pending &= !completion.id;
                 if pending == 0 && started < iterations {
@@ -322,6 +326,14 @@ impl<'d, D: Device> End<'d, D> {
     /// [`DeviceError`] if the device has failed as a whole.
     pub fn linger(&mut self, span: Duration) -> Result<(), DeviceError> {
         self.device.linger(span)
+    }
+
+    /// Returns whether a client's last message, whose acknowledgement never came, has arrived all the same: the reply to it is here. A server
+    /// that has sent its last reply is gone before long, and answers no retry.
+    fn is_proven(&self, completion: &Completion) -> bool {
+        let iterations = self.parameters.iterations;
+        let is_last = self.received == iterations && self.sent + 1 == iterations;
+        is_last && completion.id == SEND && completion.status == Status::RetryExceeded
     }
 
     /// Tells apart what can be missing after `started` messages were sent.
@@ -439,28 +451,34 @@ mod tests {
     use hodo_machine::{Instant, Wait};
     use std::sync::mpsc;
 
-    /// An adapter that takes long for each message.
-    struct Slow(SharedMemoryDevice);
+    /// An adapter that takes long for each message, and may miss the acknowledgement of one: it says so after the next message has come.
+    struct Slow {
+        inner: SharedMemoryDevice,
+        sends: u64,
+        missed: Option<u64>,
+        late: Option<Completion>,
+        is_answered: bool,
+    }
 
     impl Device for Slow {
         fn register(&mut self, length: usize, access: Access) -> Result<Region, DeviceError> {
-            self.0.register(length, access)
+            self.inner.register(length, access)
         }
 
         fn deregister(&mut self, region: Region) -> Result<(), DeviceError> {
-            self.0.deregister(region)
+            self.inner.deregister(region)
         }
 
         fn read(&self, region: Region, offset: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
-            self.0.read(region, offset, bytes)
+            self.inner.read(region, offset, bytes)
         }
 
         fn write(&mut self, region: Region, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
-            self.0.write(region, offset, bytes)
+            self.inner.write(region, offset, bytes)
         }
 
         fn create(&mut self, limits: &Limits) -> Result<AddressOfQueuePair, DeviceError> {
-            self.0.create(limits)
+            self.inner.create(limits)
         }
 
         fn connect(
@@ -469,40 +487,53 @@ mod tests {
             remote: &AddressOfQueuePair,
             reliability: &Reliability,
         ) -> Result<(), DeviceError> {
-            self.0.connect(local, remote, reliability)
+            self.inner.connect(local, remote, reliability)
         }
 
         fn post_send(&mut self, queue_pair: u32, request: &SendRequest<'_>) -> Result<(), DeviceError> {
             hodo_io::sleep(Duration::from_millis(30));
-            self.0.post_send(queue_pair, request)
+            self.inner.post_send(queue_pair, request)
         }
 
         fn post_receive(&mut self, queue_pair: u32, request: &ReceiveRequest<'_>) -> Result<(), DeviceError> {
-            self.0.post_receive(queue_pair, request)
+            self.inner.post_receive(queue_pair, request)
         }
 
         fn poll(&mut self, wait: Wait, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError> {
-            self.0.poll(wait, until, completions)
+            if let Some(late) = self.late.take_if(|_| self.is_answered) {
+                completions.push(Completion { status: Status::RetryExceeded, ..late });
+                completions.push(Completion { id: RECEIVE, status: Status::Flushed, ..late });
+                return Ok(());
+            }
+            self.inner.poll(wait, until, completions)?;
+            self.is_answered |= self.late.is_some() && completions.iter().any(|completion| completion.id == RECEIVE);
+            if let Some(index) = completions.iter().position(|completion| completion.id == SEND) {
+                self.sends += 1;
+                if self.missed == Some(self.sends) {
+                    self.late = Some(completions.remove(index));
+                }
+            }
+            Ok(())
         }
 
         fn now(&self) -> Instant {
-            self.0.now()
+            self.inner.now()
         }
 
         fn destroy(&mut self, queue_pair: u32) {
-            self.0.destroy(queue_pair);
+            self.inner.destroy(queue_pair);
         }
     }
 
     /// Runs one end, which exchanges `iterations` messages.
     fn run(
-        (side, iterations): (Side, u64),
+        (side, iterations, missed): (Side, u64, Option<u64>),
         (tell, hear): (mpsc::Sender<AddressOfQueuePair>, mpsc::Receiver<AddressOfQueuePair>),
     ) -> Result<Took, PingPongError> {
         let patience = Duration::from_millis(200);
         let parameters = PingPong { iterations, patience, wait: WaitMode::Events, ..PingPong::default() };
         let device = SharedMemoryDevice::open(SharedMemorySettings::default(), Clock::start()).unwrap();
-        let mut device = Slow(device);
+        let mut device = Slow { inner: device, sends: 0, missed, late: None, is_answered: false };
         let mut end = End::new(&mut device, &parameters).unwrap();
         tell.send(*end.local()).unwrap();
         end.connect(&hear.recv().unwrap(), &Reliability::default()).unwrap();
@@ -514,10 +545,19 @@ mod tests {
     }
 
     fn both(client: u64, server: u64) -> (Result<Took, PingPongError>, Result<Took, PingPongError>) {
+        both_of(client, server, None)
+    }
+
+    /// Returns what both ends say, of which the client misses an acknowledgement.
+    fn both_of(
+        client: u64,
+        server: u64,
+        missed: Option<u64>,
+    ) -> (Result<Took, PingPongError>, Result<Took, PingPongError>) {
         let (to_client, at_client) = mpsc::channel();
         let (to_server, at_server) = mpsc::channel();
-        let far = std::thread::spawn(move || run((Side::Server, server), (to_client, at_server)));
-        let took = run((Side::Client, client), (to_server, at_client));
+        let far = std::thread::spawn(move || run((Side::Server, server, None), (to_client, at_server)));
+        let took = run((Side::Client, client, missed), (to_server, at_client));
         (took, far.join().unwrap())
     }
 
@@ -529,5 +569,12 @@ mod tests {
         // Its last message was taken by a receive that the far end had posted.
         assert!(matches!(client, Err(PingPongError::Unanswered { received: 3, iterations: 12, .. })), "{client:?}");
         assert_eq!(server.unwrap().iterations, 3);
+    }
+    #[test]
+    fn the_last_reply_proves_that_the_last_message_arrived() {
+        let (client, server) = both_of(5, 5, Some(5));
+        assert_eq!((client.unwrap().iterations, server.unwrap().iterations), (5, 5));
+        let (client, _) = both_of(5, 5, Some(3));
+        assert!(matches!(client, Err(PingPongError::Failed { status: Status::RetryExceeded, .. })), "{client:?}");
     }
 }
