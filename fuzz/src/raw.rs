@@ -41,7 +41,7 @@ pub fn wire(input: &[u8]) {
     }
 }
 
-/// Drives a client. The first byte chooses the transport, new connections for each operation and stamps of stages; the
+/// Drives a client. The first byte chooses the transport, new connections for each operation, stamps of stages and no window; the
 /// rest is a script.
 pub fn client(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
@@ -51,7 +51,7 @@ pub fn client(input: &[u8]) {
         channels: 3,
         size_max: SIZE_MAX,
         acknowledge_every: 4,
-        unbounded: false,
+        unbounded: choice & 8 != 0,
         greeting_timeout: Duration::from_secs(1),
         timeout: Duration::from_millis(200),
         reconnect: choice & 2 != 0 && choice & 1 == 0,
