@@ -26,6 +26,8 @@ const OUT_OF_ORDER: f64 = 0.003;
 /// has no space for, and would be no faster without these losses.
 const QUEUED: u64 = 2;
 const NETWORK_NS: u64 = 200_000;
+/// A queue of any length makes the round-trip this many times the least one.
+const STANDING: f64 = 1.25;
 /// The least timeout of TCP: it sends nothing meanwhile.
 const TIMEOUT_S: f64 = 0.2;
 /// A send buffer binds where this share of it is on its way: the rest is the kernel's own.
@@ -244,6 +246,12 @@ impl<'a> Observations<'a> {
                 ),
             )
         })
+    }
+
+    /// Returns whether packets may have stood in a queue: the round-trip is longer than the least one, or is not known.
+    pub(super) fn may_have_queue(&self) -> bool {
+        let times = self.tcp.and_then(|tcp| tcp.rtt_ns.zip(tcp.min_rtt_ns));
+        times.is_none_or(|(now, least)| now as f64 >= STANDING * least as f64)
     }
 
     /// Returns the observations in words, whether they explain anything or not.

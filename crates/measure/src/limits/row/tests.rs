@@ -200,6 +200,17 @@ fn a_rate_like_that_of_a_line_of_ethernet_says_so() {
         let found = Measurement { cpu: at_half(0.0, cpu_percent, 0.0).cpu, ..row(Test::Rate, 10, full * share) };
         limit(&found, &echo(), &conditions, Some(&bare(1e6))).expect("a plain loop")
     };
+    // A buffer that fills the line has a queue before it; without one the rate is like a line's by chance.
+    let through_buffer = |rtt_ns| {
+        let mut found = row(Test::Rate, 10, full * 0.99);
+        let (min_rtt_ns, rtt_ns) = (Some(1_000_000), Some(rtt_ns));
+        found.tcp =
+            Some(TcpTimes { connections: 1, send_buffer_bytes: 128 << 10, min_rtt_ns, rtt_ns, ..TcpTimes::default() });
+        let limit = limit(&found, &echo(), &conditions, Some(&bare(1e6))).expect("a plain loop");
+        (limit.binds, limit.saw.expect("it says what it saw").contains("looks like"))
+    };
+    assert_eq!(through_buffer(1_100_000), (Binding::Buffer, false));
+    assert_eq!(through_buffer(2_000_000), (Binding::Line, true));
     let near = found(0.99, 20.0);
     assert_eq!(near.binds, Binding::Line);
     let saw = near.saw.expect("it says what it saw");
