@@ -245,9 +245,9 @@ fn only_a_controller_quarantines_and_only_builders_miss_fragments() {
 #[test]
 fn who_sends_more_than_its_credit_is_sent_away() {
     let mut farm = farm(ControllerConfig { source_credits: 100, ..config() });
-    let unbounded = source(&mut farm, 0);
-    give(&mut farm, unbounded, 0..101);
-    assert_eq!(why_left(&mut farm, unbounded), Some(Error::OverCredit { max: 100 }));
+    let by_count = source(&mut farm, 0);
+    give(&mut farm, by_count, 0..101);
+    assert_eq!(why_left(&mut farm, by_count), Some(Error::OverCredit { max: 100 }));
     let by_bytes = source(&mut farm, 1);
     (0..26).for_each(|number| farm.say(by_bytes, &event(1000 + number, &[0; 1000])));
     assert_eq!(why_left(&mut farm, by_bytes), Some(Error::OverCredit { max: 25_000 }));
