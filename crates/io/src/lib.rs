@@ -12,6 +12,7 @@ mod connect;
 mod datagram;
 mod endpoint;
 mod fairness;
+pub mod files;
 pub mod floor;
 pub mod host;
 mod hunch;

@@ -282,6 +282,6 @@ fn config(settings: &HubSettings) -> HubConfig {
 fn allow_list(file: Option<&Path>) -> Result<AllowList, HubError> {
     let Some(file) = file else { return Ok(AllowList::ALL) };
     let wrong = |why: String| HubError::AllowList { file: file.to_owned(), why };
-    let text = std::fs::read_to_string(file).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+    let text = hodo_io::files::read_text(file).map_err(|why| wrong(format!("cannot be read: {why}")))?;
     AllowList::parse(&text).map_err(|why| wrong(why.to_string()))
 }

@@ -8,8 +8,7 @@ mod values;
 
 use hodo_spacewire::bridge::{Device, Gate};
 use hodo_spacewire::network::{Network, NodeId};
-use std::fs::File;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 
 pub use plan::PRESETS;
@@ -51,12 +50,10 @@ impl Plan {
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let name = path.display().to_string();
         let wrong = |why: String| PlanError(format!("{name}: cannot be read: {why}"));
-        let mut bytes = Vec::new();
-        let read = File::open(path).and_then(|file| file.take(FILE_MAX + 1).read_to_end(&mut bytes));
-        read.map_err(|why| wrong(why.to_string()))?;
-        if bytes.len() as u64 > FILE_MAX {
-            return Err(wrong("it has more than 16 MiB, which is no network".to_owned()));
-        }
+        let bytes = hodo_io::files::read(path, FILE_MAX).map_err(|why| match why.kind() {
+            ErrorKind::FileTooLarge => wrong(format!("{why}, which is no network")),
+            _ => wrong(why.to_string()),
+        })?;
         let text = String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8; save it as that".to_owned()))?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Plan::parse(&name, &text, folder)

@@ -150,7 +150,7 @@ pub struct Group {
 pub fn read(path: &Path, commands: &dyn CommandLine) -> Result<Farm, Error> {
     let name = path.display().to_string();
     let text =
-        std::fs::read_to_string(path).map_err(|why| Error::Settings(format!("{name}: cannot be read: {why}")))?;
+        hodo_io::files::read_text(path).map_err(|why| Error::Settings(format!("{name}: cannot be read: {why}")))?;
     parse(Source { name: &name, text: &text }, commands)
 }
 

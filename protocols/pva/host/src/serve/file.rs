@@ -254,7 +254,7 @@ pub struct Contents {
 pub fn read(path: &Path) -> Result<Contents, ServeError> {
     let name = path.display().to_string();
     let text =
-        std::fs::read_to_string(path).map_err(|why| ServeError::File(format!("{name}: cannot be read: {why}")))?;
+        hodo_io::files::read_text(path).map_err(|why| ServeError::File(format!("{name}: cannot be read: {why}")))?;
     let place = Place { name, text };
     let wrong = |why: toml::de::Error| place.error(why.span().map_or(0, |span| span.start), why.message());
     let file: File = toml::from_str(&place.text).map_err(wrong)?;

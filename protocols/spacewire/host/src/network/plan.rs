@@ -16,8 +16,7 @@ use hodo_spacewire::network::{
 use hodo_spacewire::rmap::{Crc, Ram, Region, Rights, TargetSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::fs::File as Opened;
-use std::io::Read;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
@@ -391,13 +390,12 @@ fn region(table: &RegionTable, place: &Place<'_>) -> Result<Region, String> {
         Some(file) => {
             let file = place.folder.join(file);
             let most = table.size.unwrap_or(REGION_MAX);
-            let mut bytes = Vec::new();
-            let read = Opened::open(&file).and_then(|open| open.take(most as u64 + 1).read_to_end(&mut bytes));
-            read.map_err(|why| format!("memory: {} cannot be read: {why}", file.display()))?;
-            if bytes.len() > most {
-                return Err(format!("memory: {} has more than {most} bytes; raise the size, up to 1G", file.display()));
-            }
-            bytes
+            hodo_io::files::read(&file, most as u64).map_err(|why| match why.kind() {
+                ErrorKind::FileTooLarge => {
+                    format!("memory: {} has more than {most} bytes; raise the size, up to 1G", file.display())
+                }
+                _ => format!("memory: {} cannot be read: {why}", file.display()),
+            })?
         }
     };
     match table.size {
