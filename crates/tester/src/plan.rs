@@ -215,7 +215,7 @@ fn append(group: &PlannedGroup, choice: &Choice, timing: &Timing, plans: &mut Ve
             _ => group.sizes.iter().copied().map(Size::Fixed).collect(),
         };
         for size in sizes {
-            let plan = Plan { unbounded: window.is_none(), ..plan(group, kept, size, choice, timing) };
+            let plan = plan(group, (kept, window.is_none()), size, choice, timing);
             if !plans.contains(&plan) {
                 plans.push(plan);
             }
@@ -224,13 +224,13 @@ fn append(group: &PlannedGroup, choice: &Choice, timing: &Timing, plans: &mut Ve
     Ok(())
 }
 
-fn plan(group: &PlannedGroup, window: u32, size: Size, choice: &Choice, timing: &Timing) -> Plan {
+fn plan(group: &PlannedGroup, (window, unbounded): (u32, bool), size: Size, choice: &Choice, timing: &Timing) -> Plan {
     Plan {
         test: group.test,
         mode: group.mode,
         size,
         window,
-        unbounded: false,
+        unbounded,
         channels: group.channels,
         batch: choice.batch.max(1),
         rounds: group.rounds,

@@ -33,14 +33,14 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
     let observed = if is_reached { None } else { observations.word() };
     let is_nearly =
         (least == Binding::Window && is_bound || limit.kind == LimitKind::Model) && reached >= NEARLY_REACHED;
-    // A line that is full has a queue before it: a full buffer or window whose packets met none is what holds the rate, and that is like a
-    // line's by chance.
-    let is_chance = matches!(observed, Some((Binding::Buffer | Binding::Window, _))) && !observations.may_have_queue();
+    // A line that is full has a queue before it: a full buffer whose packets met none is what holds the rate, and that is like a line's by
+    // chance.
+    let is_chance = matches!(observed, Some((Binding::Buffer, _))) && !observations.may_have_queue();
     let like = looks_like(found, wire, lines).filter(|_| !is_chance);
     limit.binds = match observed {
         _ if is_reached => least,
-        // A full line fills its queue, and that drops; a full buffer and a full window are what fills it.
-        Some((Binding::Loss | Binding::Buffer | Binding::Window, _)) if like.is_some() => Binding::Line,
+        // A full line fills its queue, and that drops; a full buffer is what fills it.
+        Some((Binding::Loss | Binding::Buffer, _)) if like.is_some() => Binding::Line,
         Some((binds, why)) => {
             saw.push(why);
             // Which of the two was there first cannot be told.

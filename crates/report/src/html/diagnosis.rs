@@ -1,5 +1,6 @@
 //! The findings of a run or of its experiments, in sentences.
 
+use super::grid;
 use crate::units;
 use hodo_measure::Diagnosis;
 use maud::{Markup, html};
@@ -12,27 +13,17 @@ pub(super) fn section(diagnosis: &Diagnosis) -> Markup {
             h2 { @if is_tried { "Why it is not faster" } @else { "In short" } }
             @if is_tried { p { (capital(&diagnosis.text())) "." } }
             @for sentence in diagnosis.evidence.iter().chain([&diagnosis.advice]) { p { (capital(sentence)) } }
-            @if is_tried { div.scroll { (experiments(diagnosis)) } }
+            @if is_tried { (experiments(diagnosis)) }
         }
     }
 }
 
 fn experiments(diagnosis: &Diagnosis) -> Markup {
-    html! {
-        table {
-            thead { tr { th.left { "experiment" } th { "predicted" } th { "found" } th { "of predicted" } } }
-            tbody {
-                @for one in &diagnosis.experiments {
-                    tr {
-                        td.left { (one.change) }
-                        td { (units::operations_per_s(one.predicted)) }
-                        td { (units::operations_per_s(one.found)) }
-                        td { (units::percent(one.found / one.predicted)) }
-                    }
-                }
-            }
-        }
-    }
+    let rows = diagnosis.experiments.iter().map(|one| {
+        let share = units::percent(one.found / one.predicted);
+        vec![one.change.clone(), units::operations_per_s(one.predicted), units::operations_per_s(one.found), share]
+    });
+    grid(&["experiment", "predicted", "found", "of predicted"], &rows.collect::<Vec<_>>())
 }
 
 /// Returns a sentence with a capital at its beginning, unless that is a name between backticks.

@@ -106,20 +106,27 @@ fn top(document: &Document) -> Markup {
 }
 
 fn extra(table: &Table) -> Markup {
-    // A column of words stands at its left side, as everywhere.
-    let is_number = |cell: Option<&String>| cell.is_some_and(|cell| cell.starts_with(|c: char| c.is_ascii_digit()));
-    let side = |column: usize| (!table.rows.iter().all(|row| is_number(row.get(column)))).then_some("left");
     html! {
         section.block {
             h2 { (table.title) }
             p.quiet { (table.note) }
-            div.scroll {
-                table {
-                    thead { tr { @for (place, head) in table.columns.iter().enumerate() { th class=[side(place)] { (head) } } } }
-                    tbody {
-                        @for row in &table.rows {
-                            tr { @for (place, cell) in row.iter().enumerate() { td class=[side(place)] { (cell) } } }
-                        }
+            (grid(&table.columns, &table.rows))
+        }
+    }
+}
+
+/// Returns the heads and cells of a table.
+fn grid(columns: &[impl AsRef<str>], rows: &[Vec<String>]) -> Markup {
+    // A column of words stands at its left side, as everywhere.
+    let is_number = |cell: Option<&String>| cell.is_some_and(|cell| cell.starts_with(|c: char| c.is_ascii_digit()));
+    let side = |column: usize| (!rows.iter().all(|row| is_number(row.get(column)))).then_some("left");
+    html! {
+        div.scroll {
+            table {
+                thead { tr { @for (place, head) in columns.iter().enumerate() { th class=[side(place)] { (head.as_ref()) } } } }
+                tbody {
+                    @for row in rows {
+                        tr { @for (place, cell) in row.iter().enumerate() { td class=[side(place)] { (cell) } } }
                     }
                 }
             }

@@ -41,7 +41,7 @@ pub(super) fn trials(benchmark: &Benchmark, plan: &Plan, base: &Measurement) -> 
             Size::Fixed(size) => vec![size],
             Size::Uniform { .. } => benchmark.choice.sizes.clone(),
         },
-        windows: vec![(!plan.unbounded).then_some(plan.window)],
+        windows: vec![Some(plan.window)],
         channels: Some(plan.channels),
         rate: plan.rate,
         preset: None,

@@ -24,7 +24,7 @@ const MOST_LOST: f64 = 0.1;
 const OUT_OF_ORDER: f64 = 0.003;
 /// Packets stand in a queue where the round-trip is this many times the least one, and that is of a network. A full line loses what its queue
 /// has no space for, and would be no faster without these losses.
-const QUEUED: u64 = 2;
+const QUEUED: f64 = 2.0;
 const NETWORK_NS: u64 = 200_000;
 /// A queue of any length makes the round-trip this many times the least one.
 const STANDING: f64 = 1.25;
@@ -250,8 +250,7 @@ impl<'a> Observations<'a> {
 
     /// Returns whether packets may have stood in a queue: the round-trip is longer than the least one, or is not known.
     pub(super) fn may_have_queue(&self) -> bool {
-        let times = self.tcp.and_then(|tcp| tcp.rtt_ns.zip(tcp.min_rtt_ns));
-        times.is_none_or(|(now, least)| now as f64 >= STANDING * least as f64)
+        self.tcp.and_then(stretch).is_none_or(|stretch| stretch >= STANDING)
     }
 
     /// Returns the observations in words, whether they explain anything or not.
@@ -284,6 +283,10 @@ impl<'a> Observations<'a> {
 
 /// Returns whether packets of these connections stood in a queue on their way.
 fn has_queue(tcp: &TcpTimes) -> bool {
-    let times = tcp.rtt_ns.zip(tcp.min_rtt_ns);
-    times.is_some_and(|(now, least)| least >= NETWORK_NS && now >= QUEUED * least)
+    tcp.min_rtt_ns.is_some_and(|least| least >= NETWORK_NS) && stretch(tcp).is_some_and(|stretch| stretch >= QUEUED)
+}
+
+/// Returns the round-trip at the end over the least one.
+fn stretch(tcp: &TcpTimes) -> Option<f64> {
+    tcp.rtt_ns.zip(tcp.min_rtt_ns).map(|(now, least)| now as f64 / least as f64)
 }
