@@ -12,7 +12,7 @@ use plans::{opened, plan};
 use std::time::Duration;
 
 /// Operations of the shorter run; the longer one has ten times as many.
-const OPERATIONS: u64 = 200;
+const OPERATIONS: u64 = 100;
 /// The allocations that are allowed: a queue that has not reached its greatest length grows now and then.
 const HANDFUL: u64 = 16;
 
