@@ -74,6 +74,16 @@ def test_a_connection_for_each_operation(protocol, mode):
     assert one["times_plain_loop"] and one["verdict"]["state"] not in ("interrupted", "failed")
 
 
+def test_more_sockets_than_a_look_can_open_have_no_plain_loop():
+    for channels, has_one in ((200, True), (1200, False)):
+        plan = ["--test", "channels", "--channels", channels, "--sizes", "64", "--duration", "300ms", "--repeat", "1"]
+        done = command.hodo("bench", "tcp", *plan, "--json", "-")
+        assert done.returncode == 0, done.stderr
+        (one,) = contract.parse(done.stdout)["measurements"]
+        assert ("plain_loop" in one) == has_one and one["operations"] > 0
+        assert not has_one or f"on each of {channels} sockets" in one["plain_loop"]["shape"]
+
+
 @pytest.mark.parametrize("wait", ["adaptive", "block", "spin", "spin:50us"])
 def test_every_way_to_wait(wait):
     (one,) = command.bench("tcp", "--test", "latency", "--sizes", "64", "--wait", wait, *command.SHORT)

@@ -41,6 +41,20 @@ fn every_plain_loop_knows_what_an_operation_costs_the_busier_side() {
     }
 }
 
+#[test]
+fn a_link_with_a_socket_for_each_channel_stands_beside_as_many() {
+    for (link, mode) in ["tcp", "udp", "unix"].into_iter().flat_map(|link| MODES.map(|mode| (link, mode))) {
+        let plan = Plan { channels: 20, window: 4, ..plan(Test::Channels, mode, 1024) };
+        let found = found(link, &settings(&plan), &plan);
+        assert!(found.shape.starts_with("4 in flight on each of 20 sockets, "), "{link} {mode:?}: {found:?}");
+        assert!(found.cost_ns.is_some_and(|cost_ns| cost_ns > 0.0), "{link} {mode:?}: {found:?}");
+    }
+    // All channels of pvAccess share one connection.
+    let plan = Plan { channels: 20, window: 4, ..plan(Test::Channels, Mode::Receive, 8) };
+    let found = found("pva", &settings(&plan), &plan);
+    assert!(found.shape.starts_with("80 in flight, "), "{found:?}");
+}
+
 /// Checks that the plain loop is not segmented bulk, which no window lets through.
 #[test]
 fn a_block_is_beside_packets_of_its_size_and_window() {

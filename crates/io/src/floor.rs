@@ -6,6 +6,7 @@
 
 mod calls;
 mod connections;
+mod crowd;
 
 use crate::sys;
 use crate::sys_datagram as batch;
@@ -52,23 +53,8 @@ pub enum Exchange {
         /// The bytes of the reply.
         answer: usize,
     },
-    /// A window of messages in flight, with a reply to each.
-    Echo {
-        /// The number of messages in flight.
-        window: usize,
-    },
-    /// Groups of messages in flight, with one reply to each group as a whole: a window of a protocol, in its own
-    /// packets.
-    Windowed {
-        /// The number of groups.
-        groups: usize,
-        /// The number of messages in a group.
-        messages: usize,
-        /// The number of messages in the reply to a group.
-        answers: usize,
-        /// The bytes of each message of the reply.
-        answer: usize,
-    },
+    /// A window of messages in flight.
+    Windowed(Window),
     /// Messages one way.
     OneWay,
     /// One message out and a reply back on a connection of their own, one at a time. Streams only.
@@ -76,6 +62,21 @@ pub enum Exchange {
         /// The bytes of the reply.
         answer: usize,
     },
+}
+
+/// Groups of messages in flight, with one reply to each group as a whole: a window of a protocol, in its own packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// The sockets of each pair of threads. Of several, a thread asks the kernel which have something.
+    pub sockets: usize,
+    /// The number of groups on each socket.
+    pub groups: usize,
+    /// The number of messages in a group.
+    pub messages: usize,
+    /// The number of messages in the reply to a group.
+    pub answers: usize,
+    /// The bytes of each message of the reply.
+    pub answer: usize,
 }
 
 /// One floor to be measured.
@@ -133,14 +134,16 @@ impl Floor {
         let stop = AtomicBool::new(false);
         let arrived: Vec<AtomicU64> = self.cpus.iter().map(|_| AtomicU64::new(0)).collect();
         // Before any thread runs, because a running one would not be stopped.
-        let pairs = self.cpus.iter().map(|_| self.pair()).collect::<io::Result<Vec<_>>>()?;
+        let pairs = self.cpus.iter().map(|_| self.pairs()).collect::<io::Result<Vec<_>>>()?;
         let (here, there): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
         std::thread::scope(|scope| {
             let mut far = Vec::new();
             for ((there, cpus), arrived) in there.iter().zip(&self.cpus).zip(&arrived) {
                 let stop = &stop;
                 let run = move || {
-                    affinity::leave_other_descriptors(there.as_fd());
+                    if let [only] = there.as_slice() {
+                        affinity::leave_other_descriptors(only.as_fd());
+                    }
                     costing(|| self.far(there, cpus.1, arrived, stop)).1
                 };
                 // Those that run already would not end by themselves.
@@ -163,6 +166,14 @@ impl Floor {
         })
     }
 
+    fn sockets(&self) -> usize {
+        if let Exchange::Windowed(window) = self.exchange { window.sockets.max(1) } else { 1 }
+    }
+
+    fn pairs(&self) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
+        (0..self.sockets()).map(|_| self.pair()).collect::<io::Result<Vec<_>>>().map(|pairs| pairs.into_iter().unzip())
+    }
+
     fn pair(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (near, far) = match self.kind {
             _ if matches!(self.exchange, Exchange::Connect { .. }) => self.first_connection()?,
@@ -170,6 +181,9 @@ impl Floor {
             Kind::Tcp => self.tcp_pair()?,
             Kind::Udp => udp_pair()?,
         };
+        if self.kind == Kind::Udp && self.sockets() > 1 {
+            sys::connect(far.as_fd(), &sys::local_address(near.as_fd())?)?;
+        }
         for fd in [near.as_fd(), far.as_fd()] {
             if self.kind == Kind::Udp {
                 connect::set_buffers(fd, self.settings.socket_buffer.unwrap_or(4 << 20))?;
@@ -188,31 +202,32 @@ impl Floor {
         Ok((near, connections::accept(Kind::Tcp, listener.as_fd(), &self.settings)?))
     }
 
-    fn near(&self, fd: OwnedFd, cpu: Option<usize>, arrived: &AtomicU64) -> io::Result<Measurement> {
+    fn near(&self, fds: Vec<OwnedFd>, cpu: Option<usize>, arrived: &AtomicU64) -> io::Result<Measurement> {
         place(cpu)?;
+        let fd = fds[0].as_fd();
         match self.exchange {
-            Exchange::PingPong { answer } => self.ping(fd.as_fd(), answer),
-            Exchange::Echo { .. } | Exchange::Windowed { .. } => self.windowed(fd.as_fd()),
-            Exchange::OneWay => self.push(fd.as_fd(), arrived),
-            Exchange::Connect { answer } => self.connect_each(fd, answer),
+            Exchange::Windowed(window) => self.windowed(&fds, window),
+            Exchange::PingPong { answer } => self.ping(fd, answer),
+            Exchange::OneWay => self.push(fd, arrived),
+            Exchange::Connect { answer } => self.connect_each(fds, answer),
         }
     }
 
     /// Runs the far thread, which ends with its stream or when `stop` is set.
-    fn far(&self, fd: &OwnedFd, cpu: Option<usize>, arrived: &AtomicU64, stop: &AtomicBool) {
+    fn far(&self, fds: &[OwnedFd], cpu: Option<usize>, arrived: &AtomicU64, stop: &AtomicBool) {
+        let fd = fds[0].as_fd();
         let outcome = place(cpu).and_then(|()| match self.exchange {
-            Exchange::OneWay => self.sink(fd.as_fd(), arrived, stop),
-            Exchange::PingPong { answer } => self.pong(fd.as_fd(), answer, stop),
-            Exchange::Connect { answer } => self.accept_each(fd.as_fd(), answer, stop),
-            Exchange::Echo { .. } | Exchange::Windowed { .. } => {
-                let (near, far) = self.groups();
-                let calls = Calls::of_pieces(self, BULK, far.piece).answering();
-                self.duplex(fd.as_fd(), 0, near.bytes, far, calls, |_| stop.load(Ordering::Relaxed))
+            Exchange::OneWay => self.sink(fd, arrived, stop),
+            Exchange::PingPong { answer } => self.pong(fd, answer, stop),
+            Exchange::Connect { answer } => self.accept_each(fd, answer, stop),
+            Exchange::Windowed(window) => {
+                let [near, far] = self.groups(window);
+                self.exchanges(fds, 0, near.bytes, far, |_| stop.load(Ordering::Relaxed))
             }
         });
         if outcome.is_err() {
             // The near side sees the end of a stream, and misses the replies of a datagram socket.
-            sys::shut_down(fd.as_fd());
+            fds.iter().for_each(|fd| sys::shut_down(fd.as_fd()));
         }
     }
 
@@ -238,13 +253,8 @@ impl Floor {
     }
 
     /// Returns the groups that the near and the far side send.
-    fn groups(&self) -> (Group, Group) {
-        match self.exchange {
-            Exchange::Windowed { messages, answers, answer, .. } => {
-                (Group::new(messages, self.size), Group::new(answers, answer))
-            }
-            _ => (Group::new(1, self.size), Group::new(1, self.size)),
-        }
+    fn groups(&self, window: Window) -> [Group; 2] {
+        [Group::new(window.messages, self.size), Group::new(window.answers, window.answer)]
     }
 
     /// Returns how many of these bytes one call moves: a stream is cut anywhere, a datagram nowhere.
@@ -288,6 +298,21 @@ impl Floor {
             }
         }
         Ok(())
+    }
+
+    /// Exchanges groups on one socket or on many until it is over, or a stream ends.
+    fn exchanges(
+        &self,
+        fds: &[OwnedFd],
+        window: usize,
+        group_in: usize,
+        group: Group,
+        over: impl FnMut(usize) -> bool,
+    ) -> io::Result<()> {
+        let [only] = fds else { return self.crowd(fds, window, group_in, group, over) };
+        let calls = Calls::of_pieces(self, BULK, group.piece);
+        let calls = if window == 0 { calls.answering() } else { calls };
+        self.duplex(only.as_fd(), window, group_in, group, calls, over)
     }
 
     /// Exchanges groups both ways at once: each group that arrives lets one of this side's go. The near side begins
@@ -335,26 +360,20 @@ impl Floor {
         }
     }
 
-    fn windowed(&self, fd: BorrowedFd<'_>) -> io::Result<Measurement> {
-        let (window, messages) = match self.exchange {
-            Exchange::Echo { window } => (window, 1),
-            Exchange::Windowed { groups, messages, .. } => (groups, messages),
-            _ => (1, 1),
-        };
-        let (near, far) = self.groups();
+    fn windowed(&self, fds: &[OwnedFd], window: Window) -> io::Result<Measurement> {
+        let [near, far] = self.groups(window);
         let clock = Clock::start();
         let (from, end) = (clock.now() + WARM_UP, clock.now() + WARM_UP + COUNTED);
         let (mut bytes, mut last, mut all) = (0u64, clock.now(), 0);
-        let calls = Calls::of_pieces(self, BULK, near.piece);
-        self.duplex(fd, window, far.bytes, near, calls, |came| {
+        self.exchanges(fds, window.groups, far.bytes, near, |came| {
             last = clock.now();
             all += came as u64;
             bytes += if last >= from { came as u64 } else { 0 };
             last >= end && (bytes > 0 || last >= Instant::ZERO + GIVE_UP)
         })?;
         let groups = |bytes: u64| bytes as f64 / far.bytes as f64;
-        let messages_per_s = groups(bytes) * messages as f64 / (last.nanos_since(from) as f64 * 1e-9);
-        Ok(Measurement { messages_per_s, p50_ns: None, all: (groups(all) * messages as f64) as u64 })
+        let messages_per_s = groups(bytes) * window.messages as f64 / (last.nanos_since(from) as f64 * 1e-9);
+        Ok(Measurement { messages_per_s, p50_ns: None, all: (groups(all) * window.messages as f64) as u64 })
     }
 
     fn push(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64) -> io::Result<Measurement> {
@@ -459,6 +478,10 @@ fn udp_pair() -> io::Result<(OwnedFd, OwnedFd)> {
 mod tests {
     use super::*;
 
+    fn echo(sockets: usize, window: usize) -> Exchange {
+        Exchange::Windowed(Window { sockets, groups: window, messages: 1, answers: 1, answer: 64 })
+    }
+
     fn floor(kind: Kind, exchange: Exchange, wait: Wait) -> Floor {
         let settings = SocketSettings { cut_on_close: true, ..SocketSettings::default() };
         Floor { kind, exchange, size: 64, wait, cpus: vec![(None, None)], settings }
@@ -468,9 +491,7 @@ mod tests {
     fn every_exchange_moves_messages() {
         let connect = Exchange::Connect { answer: 16 };
         for kind in [Kind::Tcp, Kind::Udp, Kind::Unix] {
-            for exchange in
-                [Exchange::PingPong { answer: 16 }, Exchange::Echo { window: 16 }, Exchange::OneWay, connect]
-            {
+            for exchange in [Exchange::PingPong { answer: 16 }, echo(1, 16), echo(64, 1), Exchange::OneWay, connect] {
                 if (kind, exchange) == (Kind::Udp, connect) {
                     continue;
                 }
@@ -491,8 +512,11 @@ mod tests {
         for (kind, messages, answers, answer) in
             [(Kind::Udp, 1, 1, 1400), (Kind::Tcp, 8, 1, 16), (Kind::Unix, 1, 1, 9000)]
         {
-            let exchange = Exchange::Windowed { groups: 16, messages, answers, answer };
-            for wait in [Wait::Block, Wait::Adaptive, Wait::Spin] {
+            for (sockets, wait) in [1, 20]
+                .into_iter()
+                .flat_map(|sockets| [Wait::Block, Wait::Adaptive, Wait::Spin].map(|wait| (sockets, wait)))
+            {
+                let exchange = Exchange::Windowed(Window { sockets, groups: 16, messages, answers, answer });
                 let found = Floor { size: 20, ..floor(kind, exchange, wait) }.measure();
                 let found = found.unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
                 assert!(found.messages_per_s > 100.0, "{kind:?} {exchange:?}: {found:?}");
@@ -518,7 +542,7 @@ mod tests {
     #[test]
     fn large_messages_flow_as_fast_as_small_ones() {
         for kind in [Kind::Tcp, Kind::Unix] {
-            for exchange in [Exchange::Echo { window: 2 }, Exchange::OneWay, Exchange::PingPong { answer: 16 }] {
+            for exchange in [echo(1, 2), echo(8, 2), Exchange::OneWay, Exchange::PingPong { answer: 16 }] {
                 let large = Floor { size: 32 << 20, ..floor(kind, exchange, Wait::Block) };
                 let measured = || large.measure().unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
                 // Some gigabits; when the time went by before the first byte, it was a thousandth of that. Again where others have the

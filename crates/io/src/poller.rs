@@ -73,12 +73,12 @@ impl Poller {
         None
     }
 
-    /// Polls, and sleeps for at most `span` while nothing is ready.
+    /// Polls, sleeps for at most `span` while nothing is ready, and returns how many descriptors are.
     #[inline]
-    pub(crate) fn wait(&mut self, span: Option<Duration>) -> io::Result<()> {
+    pub(crate) fn wait(&mut self, span: Option<Duration>) -> io::Result<usize> {
         self.next = 0;
         self.ready = sys::epoll_wait(self.epoll.as_fd(), &mut self.events, span)?;
-        Ok(())
+        Ok(self.ready)
     }
 }
 

@@ -5,7 +5,7 @@
 use crate::open::socket_settings;
 use crate::simulated::streams_assume;
 use crate::{Error, Line, Opened, Settings};
-use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind};
+use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind, Window};
 use hodo_io::{PathOptions, TcpCounters};
 use hodo_measure::limits::{Carrier, Conditions, Ip, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way};
 use hodo_measure::{Limit, Measurement, PlainLoop, Plan, TcpTimes, Test, limits};
@@ -49,6 +49,15 @@ pub fn plain_loop(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: 
     })
 }
 
+/// The sockets that a look opens at most, in as much time again as it measures.
+const SOCKETS_MAX: u32 = 256;
+
+/// Returns whether bare sockets can do what a plan does, in the time of a look.
+#[must_use]
+pub fn has_plain_loop(wire: &OnTheWire) -> bool {
+    wire.theory.is_none() && wire.sockets <= SOCKETS_MAX
+}
+
 /// The exchange of bare sockets that stands for a plan.
 struct Shape {
     exchange: Exchange,
@@ -89,10 +98,11 @@ impl Shape {
             return Shape { exchange, size, messages: way.messages, from_far, text };
         }
         let operations = if plan.test == Test::Latency { 1 } else { in_flight };
-        let threads = pairs(settings, &[]).len() as f64;
+        let threads = pairs(settings, &[]).len();
+        let sockets = (wire.sockets as usize).div_ceil(threads);
         let messages = operations as f64 * wire.messages_per_operation();
         let bound = wire.in_flight_max.map_or(f64::INFINITY, |most| (most * u64::from(plan.channels)) as f64);
-        let messages = (messages.min(bound) / threads).max(1.0);
+        let messages = (messages.min(bound) / (threads * sockets) as f64).max(1.0);
         // An answer to each message, or one answer to a group of them, or a group of answers to one.
         let (group, answers) = match (out.messages / back.messages, back.messages / out.messages) {
             (outs, _) if outs >= 2.0 => (outs.round() as usize, 1),
@@ -100,8 +110,11 @@ impl Shape {
             _ => (1, 1),
         };
         let groups = (messages / group.max(answers) as f64).ceil().max(1.0) as usize;
-        let exchange = Exchange::Windowed { groups, messages: group, answers, answer };
-        let text = format!("{:.0} in flight, {text}", messages.ceil());
+        let exchange = Exchange::Windowed(Window { sockets, groups, messages: group, answers, answer });
+        let text = match sockets {
+            1 => format!("{:.0} in flight, {text}", messages.ceil()),
+            _ => format!("{:.0} in flight on each of {} sockets, {text}", messages.ceil(), wire.sockets),
+        };
         Shape { exchange, size: bytes(out), messages: out.messages, from_far: false, text }
     }
 }

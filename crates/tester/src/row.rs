@@ -109,7 +109,7 @@ impl<'a> Row<'a> {
 
     /// Returns whether bare sockets can do what the row does.
     fn has_plain_loop(&self) -> bool {
-        self.is_real && self.wire.theory.is_none() && self.is_here
+        self.is_real && self.is_here && crate::limit::has_plain_loop(self.wire)
     }
 
     /// Returns whether the row's operations one at a time say something of it: neither of a lone operation nor of updates.

@@ -1,13 +1,15 @@
 //! The system calls of one side of a floor: large writes, and datagrams that the kernel cuts and joins.
 
-use super::{Floor, GIVE_UP, Kind};
+use super::{Floor, GIVE_UP, Kind, LOOK_UP};
 use crate::patience::{Begin, Patience, Poll};
+use crate::poller::Poller;
 use crate::sys::{self, RawAddress};
 use crate::sys_datagram::{self as batch, Received};
 use crate::{Clock, polling};
 use hodo_machine::{Instant, Wait};
 use std::io::{self, ErrorKind, IoSlice};
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// The system calls of one side.
 pub(super) struct Calls {
@@ -124,11 +126,26 @@ impl Calls {
     /// Receives some bytes, and returns their number; `None` if none came in time.
     #[inline]
     pub(super) fn receive(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
+        self.waited(|calls, sleeps| calls.look(fd, if sleeps { 0 } else { libc::MSG_DONTWAIT }))
+    }
+
+    /// Waits until one of many sockets has something, for a short time at most.
+    pub(super) fn wait(&mut self, poller: &mut Poller) -> io::Result<()> {
+        let mut look = |sleeps| poller.wait(Some(if sleeps { LOOK_UP } else { Duration::ZERO }));
+        self.waited(|_, sleeps| look(sleeps).map(|ready| (ready > 0).then_some(ready))).map(drop)
+    }
+
+    /// Waits as it was asked for, by looks that sleep or do not.
+    #[inline]
+    fn waited(
+        &mut self,
+        mut look: impl FnMut(&mut Self, bool) -> io::Result<Option<usize>>,
+    ) -> io::Result<Option<usize>> {
         if self.patience.is_some() {
-            return self.receive_adaptively(fd);
+            return self.waited_adaptively(look);
         }
-        let came = self.look(fd, self.flags)?;
-        if self.flags != 0 {
+        let came = look(self, self.blocks())?;
+        if !self.blocks() {
             self.note_look(came.is_some());
         }
         Ok(came)
@@ -148,12 +165,15 @@ impl Calls {
         self.poll.get_or_insert(Poll::begin(now)).looked(now);
     }
 
-    /// Receives as an endpoint does that waits adaptively.
-    fn receive_adaptively(&mut self, fd: BorrowedFd<'_>) -> io::Result<Option<usize>> {
+    /// Waits as an endpoint does that waits adaptively.
+    fn waited_adaptively(
+        &mut self,
+        mut look: impl FnMut(&mut Self, bool) -> io::Result<Option<usize>>,
+    ) -> io::Result<Option<usize>> {
         let mut poll = Poll::begin(self.clock.now());
         let begin = self.patience.as_mut().map_or(Begin::Sleep, |patience| patience.begin(poll.began()));
         if begin == Begin::Sleep {
-            let came = self.look(fd, 0)?;
+            let came = look(self, true)?;
             let took_ns = poll.took_ns(self.clock.now());
             self.patience.iter_mut().filter(|_| came.is_some()).for_each(|patience| patience.slept(took_ns));
             return Ok(came);
@@ -162,7 +182,7 @@ impl Calls {
             if begin == Begin::Yield {
                 sys::yield_now();
             }
-            let (came, now) = (self.look(fd, libc::MSG_DONTWAIT)?, self.clock.now());
+            let (came, now) = (look(self, false)?, self.clock.now());
             if came.is_some() || !poll.looked(now) {
                 break (came, now);
             }
@@ -172,7 +192,7 @@ impl Calls {
             Some(_) => patience.found(poll.took_ns(now), poll.polled_ns(), now),
             None => patience.found_nothing(poll.polled_ns(), now),
         });
-        if came.is_some() { Ok(came) } else { self.look(fd, 0) }
+        if came.is_some() { Ok(came) } else { look(self, true) }
     }
 
     /// Receives with these flags.

@@ -90,9 +90,9 @@ impl Floor {
 
     /// Measures one exchange per connection. The time of an exchange ends with its reply; closing counts in the rate
     /// alone.
-    pub(super) fn connect_each(&self, first: OwnedFd, answer: usize) -> io::Result<Measurement> {
-        let place = Place::of(self.kind, &first)?;
-        let mut first = Some(first);
+    pub(super) fn connect_each(&self, fds: Vec<OwnedFd>, answer: usize) -> io::Result<Measurement> {
+        let place = Place::of(self.kind, &fds[0])?;
+        let mut first = fds.into_iter().next();
         let out = vec![0x55u8; self.size];
         let mut calls = Calls::one_by_one(self, self.size.max(answer));
         let clock = Clock::start();

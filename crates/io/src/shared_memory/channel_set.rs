@@ -43,7 +43,7 @@ impl ChannelSet {
     /// # Errors
     /// Returns the operating system's error.
     pub fn wait(&mut self, span: Option<Duration>) -> io::Result<()> {
-        self.poller.wait(span)
+        self.poller.wait(span).map(drop)
     }
 
     /// Returns the token of the next channel or listener that the last [`ChannelSet::wait`] found ready.

@@ -58,6 +58,8 @@ pub struct Hop {
 pub struct OnTheWire {
     /// The transport of the messages.
     pub carrier: Carrier,
+    /// Sockets of this side in all that the messages go through: one, or one for each channel.
+    pub sockets: u32,
     /// Operations that [`OnTheWire::messages`] belong to: more than 1 where the protocol concatenates them.
     pub operations: u32,
     /// Payload of one operation in bytes, on average.
@@ -98,6 +100,7 @@ impl OnTheWire {
     pub fn single(carrier: Carrier, payload_bytes: u64, out_bytes: u64, back_bytes: u64) -> Self {
         OnTheWire {
             carrier,
+            sockets: 1,
             operations: 1,
             payload_bytes: payload_bytes as f64,
             messages: vec![Messages { count: 1, out_bytes, back_bytes }],

@@ -20,7 +20,9 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> OnTheWire {
         let (header, message) = (HEADER as u64, u64::from(size).max(HEADER as u64));
         // Over UDP the sender's address is proven with each.
         let request = header + if carrier == Carrier::Udp { PROOF as u64 } else { 0 };
-        let single = |out, back| OnTheWire::single(carrier, u64::from(size), out, back);
+        // Each channel has its own.
+        let sockets = plan.channels;
+        let single = |out, back| OnTheWire { sockets, ..OnTheWire::single(carrier, u64::from(size), out, back) };
         let grouped = |first: Messages, rest: Messages| {
             let messages = vec![rest, first].into_iter().filter(|messages| messages.count > 0).collect();
             OnTheWire { operations: quarter, messages, ..single(0, 0) }
