@@ -2,14 +2,12 @@
 
 import base64
 import json
+import pathlib
 import zlib
 
-SCHEMA = "hodo.result/3"
-TESTS = ("rate", "latency", "random", "channels", "open", "updates")
+import jsonschema
+
 MODES = ("both", "send", "receive")
-STATES = ("stable", "noisy", "bimodal", "drifting", "missed", "stalled", "interrupted", "failed")
-KINDS = ("line", "plain_loop", "model")
-BINDS = ("line", "window", "roundtrip", "cpu", "bus", "schedule", "far_end", "loss", "buffer", "quota", "others", "unknown")
 TSV_COLUMNS = (
     "protocol link test mode size_bytes window channels batch wait repeats operations_per_s payload_mbit_per_s"
     " average_time_us latency_p50_us latency_p99_us cpu_machine_percent cpu_local_percent cpu_remote_percent"
@@ -27,200 +25,18 @@ TSV_COLUMNS = (
 HISTOGRAM_COOKIE = 0x1C849314
 
 
-class Null:
-    """A type that may also be null."""
-
-    def __init__(self, kind):
-        self.kind = kind
-
-
-class Each:
-    """A list of this type."""
-
-    def __init__(self, kind):
-        self.kind = kind
+def closed(schema):
+    """The schema, in which no object has a field that it does not name."""
+    for one in (schema, *schema["$defs"].values()):
+        if one.get("type") == "object":
+            one["unevaluatedProperties"] = False
+    return schema
 
 
-COUNT = "a whole number, not negative"
-NUMBER = "a finite number, not negative"
-TEXT = "a string"
-
-ESTIMATE = {"median": NUMBER, "low": Null(NUMBER), "high": Null(NUMBER), "confidence": Null(NUMBER), "best": NUMBER}
-PROCESS = {
-    "percent": NUMBER,
-    "user_s": NUMBER,
-    "system_s": NUMBER,
-    "polling_s": Null(NUMBER),
-    "voluntary_switches": COUNT,
-    "involuntary_switches": COUNT,
-    "max_rss_bytes": COUNT,
-}
-LATENCY = {
-    "min": COUNT,
-    "mean": NUMBER,
-    "p50": COUNT,
-    "p90": COUNT,
-    "p99": COUNT,
-    "p99_9": COUNT,
-    "max": COUNT,
-    "count": COUNT,
-    "histogram": TEXT,
-}
-LIMIT = {
-    "payload_bits_per_s": Null(NUMBER),
-    "operations_per_s": Null(NUMBER),
-    "latency_ns": Null(NUMBER),
-    "kind": KINDS,
-    "binds": BINDS,
-    "formula": TEXT,
-    "assumes": TEXT,
-    "spread": Null(NUMBER),
-}
-STAGE = {
-    "name": TEXT,
-    "side": ("local", "remote"),
-    "count": COUNT,
-    "mean_ns": NUMBER,
-    "p50_ns": Null(COUNT),
-    "p99_ns": Null(COUNT),
-    "share": NUMBER,
-}
-OBSERVED = {
-    "retransmitted": Null(COUNT),
-    "timeouts": Null(COUNT),
-    "queue_drops": Null(COUNT),
-    "card_drops": Null(COUNT),
-    "softirq_s": Null(NUMBER),
-    "steal_s": Null(NUMBER),
-    "others_s": Null(NUMBER),
-    "waited_for_processor_s": Null(NUMBER),
-    "far_waited_for_processor_s": Null(NUMBER),
-    "throttled_s": Null(NUMBER),
-    "far_throttled_s": Null(NUMBER),
-}
-STALL = {
-    "at_s": NUMBER,
-    "lasted_s": NUMBER,
-    "operations_late": COUNT,
-    "whose": Null(("link", "far_end", "host")),
-    "saw": OBSERVED,
-}
-# Bare sockets in the row's shape.
-PLAIN_LOOP = {
-    "operations_per_s": NUMBER,
-    "payload_bits_per_s": NUMBER,
-    "latency_ns": Null(NUMBER),
-    "cost_ns": Null(NUMBER),
-    "looks": COUNT,
-    "spread": NUMBER,
-    "shape": TEXT,
-}
-MEASUREMENT = {
-    "protocol": TEXT,
-    "link": TEXT,
-    "test": TESTS,
-    "mode": MODES,
-    "size_bytes": Null(COUNT),
-    "window": Null(COUNT),
-    "channels": COUNT,
-    "batch": COUNT,
-    "wait": TEXT,
-    "seed": COUNT,
-    "repeats": COUNT,
-    "operations": COUNT,
-    "payload_bytes": COUNT,
-    "elapsed_s": NUMBER,
-    "rate": {"operations_per_s": ESTIMATE, "payload_bits_per_s": ESTIMATE},
-    "latency_ns": Null(LATENCY),
-    "cpu": {
-        "machine_percent": Null(NUMBER),
-        "local": Null(PROCESS),
-        "remote": Null(PROCESS),
-        "local_ns_per_operation": Null(NUMBER),
-        "remote_ns_per_operation": Null(NUMBER),
-        "local_sleeps_per_operation": Null(NUMBER),
-        "remote_sleeps_per_operation": Null(NUMBER),
-    },
-    "loss": {"lost": COUNT, "duplicated": COUNT, "reordered": COUNT, "retransmitted": COUNT, "refused": COUNT, "overrun": COUNT},
-    "limit": Null(LIMIT),
-    "share_of_limit": Null(NUMBER),
-    "times_plain_loop": Null(NUMBER),
-    "stages": Each(STAGE),
-    "verdict": {"state": STATES, "text": TEXT},
-    "stalls": Each(STALL),
-    "intervals": Each({"t_s": NUMBER, "operations": COUNT, "payload_bytes": COUNT}),
-}
-ENVIRONMENT = {
-    "host": Null(TEXT),
-    "kernel": Null(TEXT),
-    "cpu": Null(TEXT),
-    "cores": Null(COUNT),
-    "memory_bytes": Null(COUNT),
-    "congestion_control": Null(TEXT),
-    "mtu": Null(COUNT),
-    "nic": Null({"name": TEXT}),
-    "placement": Null(TEXT),
-    "clock": Null({"source": TEXT, "cost_ns": NUMBER}),
-    "hypervisor": Null(TEXT),
-    "governor": Null(TEXT),
-    "started": Null(TEXT),
-    "arguments": Each(TEXT),
-}
-# What a document has only where it is known.
-FAR_END = {
-    "wait": Null(TEXT),
-    "placement": Null(TEXT),
-    "kernel": Null(TEXT),
-    "congestion_control": Null(TEXT),
-    "line_bits_per_s": Null(COUNT),
-}
-# What computing a simulated link cost this host.
-SIMULATION = {
-    "host_s": NUMBER,
-    "times_real_time": NUMBER,
-    "machine_percent": Null(NUMBER),
-    "local": Null(PROCESS),
-    "local_ns_per_operation": Null(NUMBER),
-}
-# The options of a link's sockets: each only where it was set, and the segments only of TCP.
-CONNECTION = {
-    "dscp": COUNT,
-    "ttl": COUNT,
-    "mss": COUNT,
-    "mss_asked": COUNT,
-    "bind": TEXT,
-    "device": TEXT,
-    "ip_version": COUNT,
-}
-# What this side sent, where no window held it back.
-SENT = {"operations": COUNT, "operations_per_s": NUMBER, "payload_bits_per_s": NUMBER}
-# The row that was measured at the same time, where there was one.
-BESIDE = {"protocol": TEXT, "test": TEXT, "mode": TEXT, "size_bytes": Null(COUNT), "payload_bits_per_s": NUMBER}
-# The search for the highest rate, where one was asked for.
-SLO = {
-    "conditions": Each(TEXT),
-    "rate": Null(NUMBER),
-    "low": Null(NUMBER),
-    "high": Null(NUMBER),
-    "closed_loop_per_s": NUMBER,
-    "curve": Each({
-        "rate": NUMBER,
-        "operations_per_s": NUMBER,
-        "p50_ns": Null(COUNT),
-        "p99_ns": Null(COUNT),
-        "lost": COUNT,
-        "repeats": COUNT,
-        "repeats_held": COUNT,
-        "held": (True, False),
-    }),
-    "text": TEXT,
-}
-DOCUMENT = {
-    "schema": (SCHEMA,),
-    "tool": {"name": ("hodo",), "version": TEXT, "commit": Null(TEXT)},
-    "environment": ENVIRONMENT,
-    "measurements": Each(MEASUREMENT),
-}
+SCHEMA = pathlib.Path(__file__).parents[1] / "docs/result.schema.json"
+VALIDATOR = jsonschema.Draft202012Validator(closed(json.loads(SCHEMA.read_text(encoding="utf-8"))))
+# Figures that may be below 0: of two clocks, which is ahead.
+SIGNED = {"ahead_ns"}
 
 
 def parse(text):
@@ -232,59 +48,24 @@ def parse(text):
 
 def check_document(document):
     """Fails, naming the field, where a document breaks the contract."""
-    check("document", document, DOCUMENT)
-    if "far_end" in document["environment"]:
-        check("document.environment.far_end", document["environment"]["far_end"], FAR_END)
-    if "slo" in document:
-        check("document.slo", document["slo"], SLO)
+    worst = jsonschema.exceptions.best_match(VALIDATOR.iter_errors(document))
+    if worst:
+        complain(f"document{worst.json_path[1:]}", worst.message)
+    check_figures("document", document)
     for number, measurement in enumerate(document["measurements"]):
-        if (measurement["limit"] or {}).get("least") is not None:
-            check(f"measurements[{number}].limit.least", measurement["limit"]["least"], BINDS)
-        if "simulation" in measurement:
-            check(f"measurements[{number}].simulation", measurement["simulation"], SIMULATION)
-        if "plain_loop" in measurement:
-            check(f"measurements[{number}].plain_loop", measurement["plain_loop"], PLAIN_LOOP)
-        if "connection" in measurement:
-            known = {name: kind for name, kind in CONNECTION.items() if name in measurement["connection"]}
-            check(f"measurements[{number}].connection", measurement["connection"], known)
-        if "sent" in measurement:
-            check(f"measurements[{number}].sent", measurement["sent"], SENT)
-            assert measurement["window"] is None and measurement["latency_ns"] is None, measurement
-        if "beside" in measurement:
-            check(f"measurements[{number}].beside", measurement["beside"], BESIDE)
-        if "shortfall_s" in measurement:
-            check(f"measurements[{number}].shortfall_s", measurement["shortfall_s"], NUMBER)
         check_sense(f"measurements[{number}]", measurement)
 
 
-def check(where, value, kind):
-    if isinstance(kind, Null):
-        if value is not None:
-            check(where, value, kind.kind)
-    elif isinstance(kind, Each):
-        if not isinstance(value, list):
-            complain(where, f"{value!r} is not a list")
+def check_figures(where, value):
+    """No figure is negative, or not finite."""
+    if isinstance(value, dict):
+        for name in value.keys() - SIGNED:
+            check_figures(f"{where}.{name}", value[name])
+    elif isinstance(value, list):
         for number, entry in enumerate(value):
-            check(f"{where}[{number}]", entry, kind.kind)
-    elif isinstance(kind, dict):
-        if not isinstance(value, dict):
-            complain(where, f"{value!r} is not an object")
-        for name, inner in kind.items():
-            if name not in value:
-                complain(f"{where}.{name}", "is missing")
-            check(f"{where}.{name}", value[name], inner)
-    elif isinstance(kind, tuple):
-        if value not in kind:
-            complain(where, f"{value!r} is none of {', '.join(kind)}")
-    elif not fits(value, kind):
-        complain(where, f"{value!r} is not {kind}")
-
-
-def fits(value, kind):
-    if kind is TEXT:
-        return isinstance(value, str)
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    return (whole or (kind is NUMBER and isinstance(value, float))) and 0 <= value < float("inf")
+            check_figures(f"{where}[{number}]", entry)
+    elif isinstance(value, (int, float)) and not 0 <= value < float("inf"):
+        complain(where, f"{value!r} is no figure")
 
 
 def complain(where, what):
@@ -293,6 +74,8 @@ def complain(where, what):
 
 def check_sense(where, found):
     """What the types cannot say: figures that contradict each other."""
+    if "sent" in found and (found["window"] is not None or found["latency_ns"] is not None):
+        complain(where, "without a window there are no replies to time")
     drawn = found["size_bytes"] is None
     if drawn and not 0 <= found["size_min_bytes"] <= found["size_max_bytes"]:
         complain(where, "sizes were drawn, and their bounds are not in order")

@@ -8,6 +8,10 @@ use std::path::PathBuf;
 
 /// Reads the documents, and writes the requested outputs; a table if none is requested.
 pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
+    if options.schema {
+        terminal::print(&hodo_report::json::schema())?;
+        return Ok(Outcome::Done);
+    }
     let paths = OutputPaths { markdown: options.markdown.clone(), ..options.output.paths() };
     let outputs = Outputs::prepare(&paths)?;
     let (document, elsewhere) =
@@ -29,7 +33,7 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
 #[derive(Debug, Args)]
 pub struct ReportOptions {
     /// Documents written by `hodo bench --json`; several are merged into one.
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "schema")]
     pub files: Vec<PathBuf>,
     /// Where the results go.
     #[command(flatten)]
@@ -37,4 +41,7 @@ pub struct ReportOptions {
     /// Write a table for a README; `-` is standard output.
     #[arg(long, value_name = "FILE")]
     pub markdown: Option<PathBuf>,
+    /// Print the JSON Schema of what `hodo bench --json` writes, and nothing else.
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
 }

@@ -13,12 +13,13 @@ pub use interfaces::{Interface, interfaces};
 pub use interrupts::Interrupt;
 pub use queueing::{QueueDiscipline, QueueLimit};
 pub use queues::ReceiveQueues;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 
 /// A network interface and its settings, as documents have them too.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Nic {
     /// The name.
     pub name: String,

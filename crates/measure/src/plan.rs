@@ -1,11 +1,12 @@
 use crate::{Cpu, Loss, Measurement, Rate, Verdict};
 use hodo_machine::Wait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
 /// The question that a measurement answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Test {
     /// As many operations as the window allows, of one size.
@@ -32,7 +33,7 @@ impl Test {
 }
 
 /// Which way the payload goes, seen from this side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Out and back: the far end answers with as much as it got.

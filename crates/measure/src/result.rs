@@ -22,6 +22,7 @@ pub use verdict::{State, Verdict};
 
 use crate::{Mode, Test};
 use hodo_io::nic::Nic;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of the document's form.
@@ -30,9 +31,9 @@ pub const SCHEMA: &str = "hodo.result/3";
 pub const OLDER_SCHEMAS: [&str; 2] = ["hodo.result/1", "hodo.result/2"];
 
 /// Everything one run of the tester found.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Document {
-    /// Always [`SCHEMA`].
+    /// The version of the format: [`SCHEMA`].
     pub schema: String,
     /// The program that wrote the document.
     pub tool: Tool,
@@ -49,7 +50,7 @@ pub struct Document {
 }
 
 /// The program that wrote a document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// `hodo`.
     pub name: String,
@@ -60,7 +61,7 @@ pub struct Tool {
 }
 
 /// The machine and its settings. A fact that cannot be known is null, never guessed.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Host name.
     pub host: Option<String>,
@@ -99,7 +100,7 @@ pub struct Environment {
 }
 
 /// A far end's report of its side when it is greeted. A fact that it does not report is null.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct FarEndFacts {
     /// How it waits: `adaptive`, `block`, `spin` or `spin:50us`.
     pub wait: Option<String>,
@@ -117,7 +118,7 @@ pub struct FarEndFacts {
 }
 
 /// The clock that stamped everything.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Clock {
     /// The kernel's clock source.
     pub source: String,
@@ -126,7 +127,7 @@ pub struct Clock {
 }
 
 /// One measurement: the plan as run, what was found, and the limit beside it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
     /// The protocol's name in the catalog.
     pub protocol: String,
@@ -274,7 +275,7 @@ impl Measurement {
 }
 
 /// A figure that a study published. It is another machine's.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
     /// The setting in which it was measured.
     pub setting: String,
@@ -287,7 +288,7 @@ pub struct Published {
 }
 
 /// The kinds of figures that studies publish, with their values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedFigure {
     /// Operations per second.
@@ -299,7 +300,7 @@ pub enum PublishedFigure {
 }
 
 /// How fast.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Rate {
     /// Operations per second.
     pub operations_per_s: Estimate,
@@ -308,7 +309,7 @@ pub struct Rate {
 }
 
 /// The operations that this side sent in the counted time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// The number.
     pub operations: u64,
@@ -328,7 +329,7 @@ impl Sent {
 }
 
 /// The median over the repeats with its confidence interval.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Estimate {
     /// The median.
     pub median: f64,
@@ -343,7 +344,7 @@ pub struct Estimate {
 }
 
 /// The distribution of the operations' times.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Latency {
     /// The shortest.
     pub min: u64,
@@ -366,7 +367,7 @@ pub struct Latency {
 }
 
 /// The report of this side's TCP on the counted time, over all its connections (Linux's `TCP_INFO`).
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct TcpTimes {
     /// Connections.
     pub connections: u32,
@@ -461,7 +462,7 @@ impl TcpTimes {
 }
 
 /// Operations that did not arrive as sent, both directions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
     /// Never arrived.
     pub lost: u64,
@@ -491,7 +492,7 @@ const fn is_none(count: &u64) -> bool {
 }
 
 /// Where the time went.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stage {
     /// The stage, in the protocol's own terms.
     pub name: String,
@@ -511,7 +512,7 @@ pub struct Stage {
 }
 
 /// The difference of the two sides' clocks, as it was measured over the link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockDifference {
     /// How far the far end's clock is ahead of this side's.
     pub ahead_ns: i64,
@@ -521,7 +522,7 @@ pub struct ClockDifference {
 }
 
 /// Where a stage was stamped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
     /// At this end of the link.
@@ -531,7 +532,7 @@ pub enum Side {
 }
 
 /// The operations that the far end received in each piece of the run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FarIntervals {
     /// How far its clock may be off from this side's, in either direction, after the correction.
     pub error_ns: u64,
@@ -542,7 +543,7 @@ pub struct FarIntervals {
 }
 
 /// One piece of the run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// The piece's end, from the start of the counted time.
     pub t_s: f64,

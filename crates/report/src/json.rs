@@ -1,6 +1,7 @@
 //! Writes and reads the document as JSON.
 
 use hodo_measure::{Document, OLDER_SCHEMAS, SCHEMA};
+use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 use thiserror::Error;
@@ -53,6 +54,19 @@ pub fn to_string(document: &Document) -> String {
         serde_json::to_string_pretty(document).expect("a document has string keys and no failing serializer");
     text.push('\n');
     text
+}
+
+/// Returns the JSON Schema (draft 2020-12) of the documents that [`to_string`] writes, made from their types. Ends in a newline.
+#[must_use]
+pub fn schema() -> String {
+    let mut schema = SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Document>();
+    schema.insert("title".into(), format!("A result of hodo, {SCHEMA}").into());
+    if let Some(version) = schema.pointer_mut("/properties/schema").and_then(Value::as_object_mut) {
+        version.insert("const".into(), SCHEMA.into());
+    }
+    let text = serde_json::to_string_pretty(&schema).expect("a schema has string keys");
+    // The comments of the types are written for rustdoc, whose links mean nothing here.
+    text.replace("[`", "`").replace("`]", "`") + "\n"
 }
 
 /// Reads a document of this version or of an earlier one, which becomes one of this version. Texts in it that are longer
@@ -136,6 +150,11 @@ mod tests {
     fn comes_back_as_it_went() {
         let document = sample::document();
         assert_eq!(from_str(&to_string(&document)), Ok(document));
+    }
+
+    #[test]
+    fn the_schema_in_the_documentation_is_that_of_the_types() {
+        sample::snapshot("../../docs/result.schema.json", &schema());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 use crate::{Measurement, Mode, Test};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Another row that was measured at the same time. The CPU time of each is that of both.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Beside {
     /// The protocol's name in the catalog.
     pub protocol: String,

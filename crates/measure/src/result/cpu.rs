@@ -1,8 +1,9 @@
 use hodo_io::usage::Usage;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The CPU time that the measurement cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Cpu {
     /// The whole machine, 100 for all processors busy.
     pub machine_percent: Option<f64>,
@@ -60,7 +61,7 @@ impl Cpu {
 }
 
 /// The cost of computing a simulated link on this host, by this host's clock. It says nothing of the link, whose time is virtual.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SimulationCost {
     /// The time that the counted part took.
     pub host_s: f64,
@@ -90,7 +91,7 @@ impl SimulationCost {
 }
 
 /// One process over the counted time.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessCpu {
     /// 100 for one processor busy.
     pub percent: f64,

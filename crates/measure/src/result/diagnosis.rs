@@ -1,10 +1,11 @@
 //! The bottleneck of a link, found by experiment.
 
 use super::Binding;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The bottleneck of a link, how sure that is, and the remedy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Diagnosis {
     /// The bottleneck, in the words of `binds`.
     pub bottleneck: Binding,
@@ -19,7 +20,7 @@ pub struct Diagnosis {
 }
 
 /// How sure a diagnosis is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Confidence {
     /// An experiment confirmed it: the rate went where it had been predicted.
@@ -54,7 +55,7 @@ impl Diagnosis {
 }
 
 /// One change of the plan, and what it did to the rate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// The change, as `window 16 -> 32`.
     pub change: String,

@@ -1,10 +1,11 @@
 //! The shares of the nodes of a link that distributes operations over several.
 
 use crate::statistics;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The share of one node in the counted time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeShare {
     /// The number of the node.
     pub number: u32,
@@ -13,7 +14,7 @@ pub struct NodeShare {
 }
 
 /// How evenly nodes were served.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fairness {
     /// Events of the node with the fewest, over those of the one with the most.
     pub min_over_max: f64,

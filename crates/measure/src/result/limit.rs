@@ -1,10 +1,11 @@
 //! The limit of a measurement, and the plain loop of bare sockets that it is compared with.
 
 use crate::units::text::{formula_rate, formula_time};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The bound that theory sets; where there is none, the plain loop of bare sockets, which is a comparison and no bound.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Limit {
     /// Payload bits per second.
     pub payload_bits_per_s: Option<f64>,
@@ -32,7 +33,7 @@ pub struct Limit {
 }
 
 /// Where a limit comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Bounds that are computed: the line's rate and the headers, the window over the round-trip, the schedule, the far end's own
@@ -46,7 +47,7 @@ pub enum LimitKind {
 }
 
 /// Which bound binds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Binding {
     /// Line rate times payload share.
@@ -131,7 +132,7 @@ impl Limit {
 
 /// Bare sockets in the shape of a row: its packets, window and sockets, with the same wait and placement. They promise nothing, so they
 /// are what the protocol's own work can be compared with, and no bound.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlainLoop {
     /// Operations per second: the best look.
     pub operations_per_s: f64,

@@ -1,10 +1,11 @@
 //! The highest rate that holds conditions, and the curve of times over load on which it was found.
 
 use crate::units::text::{operations_per_s, round_to};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The search for the highest rate of an open loop that holds some conditions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Slo {
     /// The conditions, as they are written: `p99<1ms`.
     pub conditions: Vec<String>,
@@ -23,7 +24,7 @@ pub struct Slo {
 }
 
 /// A rate that was tried, and what operations took at it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPoint {
     /// The operations per second that were due.
     pub rate: f64,

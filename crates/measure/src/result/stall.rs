@@ -1,9 +1,10 @@
 //! Silences of a link that its test cannot explain.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A time in which nothing completed, longer than ten usual gaps between completions, two round-trips, and 5 ms.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Stall {
     /// The beginning, from the start of the counted time.
     pub at_s: f64,
@@ -18,7 +19,7 @@ pub struct Stall {
 }
 
 /// The part that stood still during a stall.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Whose {
     /// The network between the two ends: packets were lost, or sent again.
@@ -42,7 +43,7 @@ impl Whose {
 }
 
 /// The observations of a host during a stall, or the counted time. Null where it cannot be known.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Observed {
     /// Segments that this side's TCP sent again.
     pub retransmitted: Option<u64>,

@@ -1,10 +1,11 @@
 //! Whether the figures of a measurement can be trusted.
 
 use super::{Fairness, NodeShare};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whether the figures can be trusted, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
     /// In a word.
     pub state: State,
@@ -26,7 +27,7 @@ impl Verdict {
 }
 
 /// Whether the figures can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// The rate was the same throughout.
