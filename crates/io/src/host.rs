@@ -15,7 +15,7 @@ pub use processes::{Busy, Processes, bound_at};
 pub use sockets::{SocketLimits, tcp_probes_mtu};
 pub use softnet::Softnet;
 pub use tcp_events::TcpEvents;
-pub use throttling::Throttling;
+pub use throttling::{QuotaGroups, Throttling};
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, io};

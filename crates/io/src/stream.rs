@@ -498,6 +498,12 @@ impl Streams {
         }
     }
 
+    /// Measures the work that the last receive gave, which is done.
+    #[inline]
+    pub(crate) fn end_work(&mut self, clock: &Clock) {
+        self.portion.adapt(clock);
+    }
+
     pub(crate) fn notice<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> Option<Instant> {
         loop {
             match self.notices.pop_front()? {

@@ -1,7 +1,7 @@
 //! Observations of this host while a link is measured: the counters that tell what happened in a silence.
 
 use hodo_io::Clock;
-use hodo_io::host::{TcpEvents, Throttling};
+use hodo_io::host::{QuotaGroups, TcpEvents};
 use hodo_io::nic::{Nic, QueueDiscipline};
 use hodo_io::usage::{MachineTime, Usage};
 use hodo_machine::Instant;
@@ -17,6 +17,8 @@ pub(crate) struct Observation {
     clock: Clock,
     interface: Option<String>,
     far: FarProcess,
+    /// The groups with a quota of this process, and those of the far end's.
+    quotas: [Option<QuotaGroups>; 2],
     latest: Mutex<Option<(Instant, Counters)>>,
 }
 
@@ -33,7 +35,9 @@ pub(crate) enum FarProcess {
 
 impl Observation {
     pub(crate) fn new(interface: Option<String>, far: FarProcess) -> Self {
-        Observation { clock: Clock::start(), interface, far, latest: Mutex::new(None) }
+        let far_quotas = if let FarProcess::Here(process) = far { QuotaGroups::of(process) } else { None };
+        let quotas = [QuotaGroups::of(std::process::id()), far_quotas];
+        Observation { clock: Clock::start(), interface, far, quotas, latest: Mutex::new(None) }
     }
 
     /// Reads the counters of the machine, unless that was done just now, and of the calling thread.
@@ -50,6 +54,7 @@ impl Observation {
 
     fn of_machine(&self) -> Counters {
         let (time, tcp) = (MachineTime::until_now(), TcpEvents::until_now());
+        let throttled_s = |groups: &Option<QuotaGroups>| Some(groups.as_ref()?.throttled()?.as_secs_f64());
         let interface = self.interface.as_deref();
         Counters {
             retransmitted: tcp.map(|tcp| tcp.retransmitted),
@@ -65,11 +70,8 @@ impl Observation {
                 }
                 FarProcess::None | FarProcess::Unknown => None,
             },
-            throttled_s: Throttling::of_process().map(|group| group.throttled.as_secs_f64()),
-            far_throttled_s: match self.far {
-                FarProcess::Here(process) => Throttling::of(process).map(|group| group.throttled.as_secs_f64()),
-                FarProcess::None | FarProcess::Unknown => None,
-            },
+            throttled_s: throttled_s(&self.quotas[0]),
+            far_throttled_s: throttled_s(&self.quotas[1]),
             ..Counters::default()
         }
     }

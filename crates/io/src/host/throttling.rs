@@ -26,6 +26,45 @@ pub struct Throttling {
     pub throttled: Duration,
 }
 
+/// The control groups of a process that have a quota, for readings that follow one another.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QuotaGroups {
+    /// The files of their counters.
+    stats: Vec<PathBuf>,
+}
+
+impl QuotaGroups {
+    /// Finds the groups of the process with this number; `None` if its control groups cannot be found.
+    #[must_use]
+    pub fn of(process: u32) -> Option<QuotaGroups> {
+        let (root, folders) = folders(process)?;
+        let limited = folders.into_iter().filter(|folder| Quota::read(&root, folder).is_some());
+        Some(QuotaGroups { stats: limited.map(|folder| seen_from(&root, &folder).join(STAT)).collect() })
+    }
+
+    /// Reads for how long they were stopped, summed over processors and groups; `None` if a group is gone.
+    #[must_use]
+    pub fn throttled(&self) -> Option<Duration> {
+        self.stats.iter().map(|stat| Some(parse_stat(&fs::read_to_string(stat).ok()?).2)).sum()
+    }
+}
+
+/// The counters of a group.
+const STAT: &str = "cpu.stat";
+
+/// Returns the folders of a process's groups, and the folder below which this process sees them.
+fn folders(process: u32) -> Option<(PathBuf, Vec<PathBuf>)> {
+    let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
+    let (root, mounts) = mounts_in_reach()?;
+    let folders = mounts.iter().filter_map(|mount| mount.folders(&groups)).flatten().collect();
+    Some((root, folders))
+}
+
+/// Returns where this process finds a folder, as it sees them below `root`.
+fn seen_from(root: &Path, folder: &Path) -> PathBuf {
+    root.join(folder.strip_prefix("/").unwrap_or(folder))
+}
+
 impl Throttling {
     /// Reads the quota of this process; `None` if its control groups cannot be found.
     #[must_use]
@@ -36,11 +75,8 @@ impl Throttling {
     /// Reads the quota of the process with this number; `None` if its control groups cannot be found.
     #[must_use]
     pub fn of(process: u32) -> Option<Throttling> {
-        let groups = fs::read_to_string(format!("/proc/{process}/cgroup")).ok()?;
-        let (root, mounts) = mounts_in_reach()?;
-        let folders = mounts.iter().filter_map(|mount| mount.folders(&groups));
-        let quotas: Vec<Quota> = folders.flatten().filter_map(|folder| Quota::read(&root, &folder)).collect();
-        Some(Self::together(quotas))
+        let (root, folders) = folders(process)?;
+        Some(Self::together(folders.iter().filter_map(|folder| Quota::read(&root, folder)).collect()))
     }
 
     /// Returns the same quota with the counters since an earlier reading.
@@ -84,12 +120,12 @@ struct Quota {
 impl Quota {
     /// Reads the quota of the group in a folder, as this process sees it below `root`; `None` if the group has none.
     fn read(root: &Path, folder: &Path) -> Option<Quota> {
-        let text = |file: &str| fs::read_to_string(root.join(folder.strip_prefix("/").ok()?).join(file)).ok();
+        let text = |file: &str| fs::read_to_string(seen_from(root, folder).join(file)).ok();
         let (quota_us, period_us) = match text("cpu.max") {
             Some(max) => parse_max(&max)?,
             None => (number(&text("cpu.cfs_quota_us")?)?, number(&text("cpu.cfs_period_us")?)?),
         };
-        let (periods, throttled_periods, throttled) = parse_stat(&text("cpu.stat")?);
+        let (periods, throttled_periods, throttled) = parse_stat(&text(STAT)?);
         (period_us > 0.0).then(|| Quota {
             processors: quota_us / period_us,
             period: Duration::from_nanos((period_us * 1e3) as u64),

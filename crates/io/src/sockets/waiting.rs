@@ -38,6 +38,7 @@ impl Sockets {
     /// Waits for input, at most to `until`, and passes it to the machine. Returns when it came.
     #[inline]
     pub(super) fn wait<M: Machine>(&mut self, wait: Wait, until: Instant, clock: &Clock, machine: &mut M) -> InputTime {
+        self.streams.end_work(clock);
         if let Some(now) = self.take_what_is_known(clock, machine)? {
             return Ok(Some(now));
         }

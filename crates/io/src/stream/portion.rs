@@ -17,11 +17,13 @@ pub(super) struct Portion {
     bytes: usize,
     /// When the work of the last receive began, and whether that brought as much as it could.
     last: Option<(Instant, bool)>,
+    /// Whether the last work took long. Once may be a processor that was lost meanwhile, which smaller receives do not bring back.
+    was_long: bool,
 }
 
 impl Portion {
     pub(super) const fn new(most: usize) -> Self {
-        Portion { most, bytes: most, last: None }
+        Portion { most, bytes: most, last: None, was_long: false }
     }
 
     /// Returns the bytes of the next receive.
@@ -30,7 +32,7 @@ impl Portion {
         self.bytes
     }
 
-    /// Measures the work of the last receive, which is done.
+    /// Measures the work of the last receive, which is done: at the next receive, or at the wait for it, which is no work.
     #[inline]
     pub(super) fn adapt(&mut self, clock: &Clock) {
         if let Some((began, is_full)) = self.last.take() {
@@ -47,11 +49,13 @@ impl Portion {
     }
 
     fn worked(&mut self, time: Duration, is_full: bool) {
-        if time > WORK {
+        let is_long = time > WORK;
+        if is_long && self.was_long {
             self.bytes = (self.bytes / 2).max(LEAST.min(self.most));
         } else if is_full && time < WORK / 4 {
             self.bytes = (2 * self.bytes).min(self.most);
         }
+        self.was_long = is_long;
     }
 }
 
@@ -66,16 +70,28 @@ mod tests {
             portion.worked(Duration::from_micros(micros), true);
             portion.bytes() >> 10
         };
-        assert_eq!([1000, 500, 150, 201, 300, 300, 300].map(&mut after), [130, 65, 65, 32, 16, 16, 16]);
+        assert_eq!([1000, 500, 300, 150, 201, 300, 300, 300].map(&mut after), [260, 130, 65, 65, 65, 32, 16, 16]);
         assert_eq!([100, 49, 10, 10, 10, 10].map(&mut after), [16, 32, 64, 128, 256, 260]);
+        portion.worked(Duration::from_secs(1), false);
         portion.worked(Duration::from_secs(1), false);
         portion.worked(Duration::from_micros(1), false);
         assert_eq!(portion.bytes() >> 10, 130, "little work with little says nothing");
     }
 
     #[test]
+    fn a_processor_that_is_lost_now_and_then_makes_no_portion_smaller() {
+        let mut portion = Portion::new(260 << 10);
+        for _ in 0..100 {
+            portion.worked(Duration::from_millis(10), true);
+            portion.worked(Duration::from_micros(100), true);
+        }
+        assert_eq!(portion.bytes() >> 10, 260);
+    }
+
+    #[test]
     fn a_small_buffer_is_no_larger_for_it() {
         let mut portion = Portion::new(1000);
+        portion.worked(Duration::from_secs(1), true);
         portion.worked(Duration::from_secs(1), true);
         assert_eq!(portion.bytes(), 1000);
     }
