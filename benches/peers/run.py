@@ -57,6 +57,8 @@ from processes import (
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLONE_NEWNET = 0x40000000
 KIB = 1024
+# Few and many of them.
+CHANNELS = 100, 10_000
 
 
 def main():
@@ -157,6 +159,8 @@ def links(options, many="block"):
             name = f"tcp stream {size // KIB} KiB, {channels} connection{'s' if channels > 1 else ''}"
             found.append(Case(name, "Gbit/s", target, *stream(size, channels, many, options), beside="iperf3"))
     found.append(Case("udp one way 1024 B, delivered", "Gbit/s", 5.0, *datagrams(KIB, many, options), beside="iperf3"))
+    growth = growing(*CHANNELS, many, options)
+    found.append(Case("tcp 64 B both ways, CPU of 10,000 channels over 100", "times", 1.1, *growth, "less", "a plain loop"))
     return found
 
 
@@ -195,6 +199,21 @@ def stream(size, channels, wait, options):
         return iperf3_stream_gbit(near, far, size, channels, options.seconds)
 
     return ours, peer
+
+
+def growing(few, many, wait, options):
+    """What an operation costs both ends on many channels, over what it costs on few."""
+
+    def ours(channels):
+        plan = ["--test", "channels", "--mode", "both", "--sizes", "64", "--window", "1", "--channels", str(channels)]
+        cpu = hodo("tcp", [*plan, "--wait", word(options, wait), "--cpu", ",".join(options.cpus)], options)["cpu"]
+        return sum(cpu[f"{side}_ns_per_operation"] for side in ("local", "remote"))
+
+    def peer(channels):
+        words = [processes.compiled("channels_floor"), str(channels), "64", str(options.seconds)]
+        return json.loads(output(words, options.seconds + 20))["ns_per_exchange"]
+
+    return (lambda cost=cost: cost(many) / cost(few) for cost in (ours, peer))
 
 
 def datagrams(size, wait, options):
