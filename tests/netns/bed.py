@@ -5,9 +5,11 @@ import contextlib
 import functools
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import command
@@ -16,6 +18,8 @@ import shaped
 HERE = pathlib.Path(__file__).parent
 # Every tbf of these tests passes full frames of 1,538 bytes as 1,514.
 GIGABIT, TENTH = "984395kbit", "98439kbit"
+FULL_GIGABIT = f"rate {GIGABIT} burst 64k latency 20ms"
+FULL_TENTH = f"rate {TENTH} burst 20k latency 50ms"
 
 
 @functools.cache
@@ -122,3 +126,95 @@ def neighbours(count, *, processors=None, nice=0):
             stack.callback(process.kill)
             process.stdout.readline()
         yield
+
+
+class Here:
+    """Both ends on this host."""
+
+    far_address = "127.0.0.1"
+
+    @staticmethod
+    def at_near():
+        return []
+
+    at_far = at_near
+
+
+@contextlib.contextmanager
+def here():
+    yield Here
+
+
+@contextlib.contextmanager
+def crowded():
+    """Two endless loops on the one processor that both ends have, too."""
+    with neighbours(2, processors="0"):
+        made = Here()
+        made.at_near = made.at_far = lambda: ["taskset", "-c", "0"]
+        yield made
+
+
+@contextlib.contextmanager
+def rationed(end, share):
+    """One end has this share of a processor."""
+    with quota(share) as into:
+        made = Here()
+        setattr(made, end, lambda: into)
+        yield made
+
+
+class Stopping:
+    """The far end stands still for 40 ms of each 50."""
+
+    def __init__(self, pid):
+        self.pid, self.done = pid, threading.Event()
+        self.thread = threading.Thread(target=self.run)
+
+    def run(self):
+        while not self.done.wait(0.01):
+            self.pid.send_signal(signal.SIGSTOP)
+            self.done.wait(0.04)
+            self.pid.send_signal(signal.SIGCONT)
+
+    def __enter__(self):
+        self.thread.start()
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.thread.join()
+
+
+PLACES = {
+    "here": here,
+    "gigabit": lambda: ethernet(near=FULL_GIGABIT, far=FULL_GIGABIT),
+    "gigabit of 576": lambda: ethernet(near=FULL_GIGABIT, far=FULL_GIGABIT, mtu=576),
+    "tenth": lambda: ethernet(near=FULL_TENTH, far=FULL_TENTH),
+    "lossy": lambda: tunnel(delay=5000, loss=0.01),
+    "far": lambda: tunnel(delay=5000),
+    "near": lambda: tunnel(delay=1000),
+    "very far": lambda: tunnel(delay=10_000),
+    "policed": lambda: tunnel(police=300e6, bucket=100_000),
+    "shallow": lambda: tunnel(delay=1000, rate=300e6, queue=6000),
+    "slow": lambda: tunnel(delay=2000, rate=40e6, queue=100_000),
+    "crowded": crowded,
+    "rationed far end": lambda: rationed("at_far", 0.15),
+    "rationed near end": lambda: rationed("at_near", 0.15),
+    "starved far end": lambda: rationed("at_far", 0.1),
+}
+
+
+@contextlib.contextmanager
+def far_end(place, link):
+    """The link to measure, with a far end at its place unless it is simulated."""
+    first, *options = link.split()
+    stopped = first == "stopped"
+    if stopped:
+        first, *options = options
+    if "://" in first or "?" in first:
+        yield first
+        return
+    address = "" if first == "unix" else f"{place.far_address}:0"
+    with command.serving(f"{first}://{address}", *options, prefix=place.at_far()) as server, contextlib.ExitStack() as stack:
+        if stopped:
+            stack.enter_context(Stopping(server))
+        yield server.uri

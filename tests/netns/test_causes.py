@@ -1,9 +1,6 @@
 """Links whose bottleneck is known because it was built: the word for what binds names it, or the row says `unknown`."""
 
-import contextlib
 import json
-import signal
-import threading
 
 import bed
 import command
@@ -15,87 +12,10 @@ SHORT = ["--duration", "200ms", "--repeat", "1", "--warmup", "80ms", "--quiet"]
 # The words of the runs, by case, where most did not name the planted cause; else nothing.
 MISSED = {}
 
-FULL_GIGABIT = f"rate {bed.GIGABIT} burst 64k latency 20ms"
-FULL_TENTH = f"rate {bed.TENTH} burst 20k latency 50ms"
 STREAM = "--test rate --sizes 128K --congestion cubic"
 SEND = f"{STREAM} --mode send"
 # So little in flight that a slow way is empty again soon after the counted time.
 SLOW = "--test rate --sizes 32K --window 16 --mode send --congestion cubic"
-
-
-class Here:
-    """Both ends on this host."""
-
-    far_address = "127.0.0.1"
-
-    @staticmethod
-    def at_near():
-        return []
-
-    at_far = at_near
-
-
-@contextlib.contextmanager
-def here():
-    yield Here
-
-
-@contextlib.contextmanager
-def crowded():
-    """Two endless loops on the one processor that both ends have, too."""
-    with bed.neighbours(2, processors="0"):
-        made = Here()
-        made.at_near = made.at_far = lambda: ["taskset", "-c", "0"]
-        yield made
-
-
-@contextlib.contextmanager
-def rationed(end, share):
-    """One end has this share of a processor."""
-    with bed.quota(share) as into:
-        made = Here()
-        setattr(made, end, lambda: into)
-        yield made
-
-
-class Stopping:
-    """The far end stands still for 40 ms of each 50."""
-
-    def __init__(self, pid):
-        self.pid, self.done = pid, threading.Event()
-        self.thread = threading.Thread(target=self.run)
-
-    def run(self):
-        while not self.done.wait(0.01):
-            self.pid.send_signal(signal.SIGSTOP)
-            self.done.wait(0.04)
-            self.pid.send_signal(signal.SIGCONT)
-
-    def __enter__(self):
-        self.thread.start()
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
-
-
-PLACES = {
-    "here": here,
-    "gigabit": lambda: bed.ethernet(near=FULL_GIGABIT, far=FULL_GIGABIT),
-    "gigabit of 576": lambda: bed.ethernet(near=FULL_GIGABIT, far=FULL_GIGABIT, mtu=576),
-    "tenth": lambda: bed.ethernet(near=FULL_TENTH, far=FULL_TENTH),
-    "lossy": lambda: bed.tunnel(delay=5000, loss=0.01),
-    "far": lambda: bed.tunnel(delay=5000),
-    "near": lambda: bed.tunnel(delay=1000),
-    "very far": lambda: bed.tunnel(delay=10_000),
-    "policed": lambda: bed.tunnel(police=300e6, bucket=100_000),
-    "shallow": lambda: bed.tunnel(delay=1000, rate=300e6, queue=6000),
-    "slow": lambda: bed.tunnel(delay=2000, rate=40e6, queue=100_000),
-    "crowded": crowded,
-    "rationed far end": lambda: rationed("at_far", 0.15),
-    "rationed near end": lambda: rationed("at_near", 0.15),
-    "starved far end": lambda: rationed("at_far", 0.1),
-}
 
 # Place, link, plan, words that are right, and what else the row has to say. `unknown` is never wrong, but does not name anything.
 CASES = [
@@ -157,25 +77,8 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def place(request):
-    with PLACES[request.param]() as made:
+    with bed.PLACES[request.param]() as made:
         yield made
-
-
-@contextlib.contextmanager
-def far_end(place, link):
-    """The link to measure, with a far end at its place unless it is simulated."""
-    first, *options = link.split()
-    stopped = first == "stopped"
-    if stopped:
-        first, *options = options
-    if "://" in first or "?" in first:
-        yield first
-        return
-    address = "" if first == "unix" else f"{place.far_address}:0"
-    with command.serving(f"{first}://{address}", *options, prefix=place.at_far()) as server, contextlib.ExitStack() as stack:
-        if stopped:
-            stack.enter_context(Stopping(server))
-        yield server.uri
 
 
 @pytest.mark.measured
@@ -184,7 +87,7 @@ def test_the_word_is_right_or_absent(request, place, link, plan, right, says):
     named, words_said = 0, []
     # On a machine that others use, that is a right answer.
     is_busy = bed.is_busy()
-    with far_end(place, link) as uri:
+    with bed.far_end(place, link) as uri:
         while len(words_said) < RUNS or (len(words_said) < RUNS + MORE and named <= len(words_said) / 2):
             words = plan.split()
             short = SHORT[2:] if "--duration" in words else SHORT

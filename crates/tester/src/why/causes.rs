@@ -120,21 +120,23 @@ impl Causes {
 fn factor(cause: Binding, knob: Knob) -> Option<f64> {
     use Binding::{Buffer, Cpu, FarEnd, Line, Loss, Others, Quota, RoundTrip, Schedule, Window};
     match knob {
-        Knob::Pace => Some(0.9),
+        // What an operation costs changes with how many of them a wake-up finds.
+        Knob::Pace => (!matches!(cause, Quota | Others)).then_some(0.9),
         Knob::RateTwice => (cause == Schedule).then_some(2.0),
         Knob::WindowTwice => match cause {
             Window | RoundTrip => Some(2.0),
-            Cpu | FarEnd | Loss => None,
+            Cpu | FarEnd | Loss | Quota | Others => None,
             _ => Some(1.0),
         },
         Knob::WindowHalf => match cause {
             Window => Some(0.5),
-            Cpu | FarEnd | Loss => None,
+            Cpu | FarEnd | Loss | Quota | Others => None,
             _ => Some(1.0),
         },
         Knob::SizeTwice => match cause {
-            Line | Loss | Buffer => Some(0.5),
-            Cpu | FarEnd | Others | Quota => None,
+            Line | Buffer => Some(0.5),
+            // Of a loss it matters what waits for what came again: a stream, or one request.
+            Cpu | FarEnd | Loss | Quota | Others => None,
             _ => Some(1.0),
         },
         // Each stream has a congestion window, a buffer and a window of its own.
@@ -144,7 +146,7 @@ fn factor(cause: Binding, knob: Knob) -> Option<f64> {
             _ => None,
         },
         Knob::Spin | Knob::OneProcessor => matches!(cause, Line | Loss | Buffer | Schedule | FarEnd).then_some(1.0),
-        Knob::Congestion => (!matches!(cause, Loss | Buffer | Cpu)).then_some(1.0),
+        Knob::Congestion => (!matches!(cause, Loss | Buffer | Cpu | Quota | Others)).then_some(1.0),
     }
 }
 
