@@ -26,10 +26,12 @@ HISTOGRAM_COOKIE = 0x1C849314
 
 
 def closed(schema):
-    """The schema, in which no object has a field that it does not name."""
+    """The schema, in which no object has a field that it does not name, and what may be absent is not null."""
     for one in (schema, *schema["$defs"].values()):
         if one.get("type") == "object":
             one["unevaluatedProperties"] = False
+            for name in one["properties"].keys() - set(one.get("required", ())):
+                one["properties"][name] = {"allOf": [one["properties"][name]], "not": {"type": "null"}}
     return schema
 
 
@@ -51,6 +53,8 @@ def check_document(document):
     worst = jsonschema.exceptions.best_match(VALIDATOR.iter_errors(document))
     if worst:
         complain(f"document{worst.json_path[1:]}", worst.message)
+    if document["tool"]["name"] != "hodo":
+        complain("document.tool.name", f"{document['tool']['name']!r} is not hodo")
     check_figures("document", document)
     for number, measurement in enumerate(document["measurements"]):
         check_sense(f"measurements[{number}]", measurement)
