@@ -1,5 +1,5 @@
 use crate::{Accepts, drive};
-use hodo_machine::{Address, Cursor, Outbox, Sampling};
+use hodo_machine::{Address, Bytes, Cursor, Outbox, Sampling};
 use hodo_raw::stages::FarStages;
 use hodo_raw::wire::updates::{Ended, STAMP, Stamp, Subscribe, Subscribed};
 use hodo_raw::wire::{GREETING, HEADER, Header, Kind, decode_greeting, encode_greeting};
@@ -55,6 +55,9 @@ pub fn client(input: &[u8]) {
         greeting_timeout: Duration::from_secs(1),
         timeout: Duration::from_millis(200),
         reconnect: choice & 2 != 0 && choice & 1 == 0,
+        check: choice & 16 != 0,
+        is_group: choice & 64 != 0,
+        payload: Bytes::from_static(if choice & 32 != 0 { b"what is carried" } else { b"" }),
     };
     let mut client = Client::new(config);
     if choice & 4 != 0 {

@@ -63,7 +63,7 @@ def discipline(made, end, words, how="replace"):
 
 @contextlib.contextmanager
 def tunnel(mtu=1500, **what):
-    """A wire that does something to packets: delay and jitter in us, loss as a share, rate and police in bit/s, queue and bucket in bytes."""
+    """A wire that does something to packets: delay and jitter in us, loss and swap as shares, rate and police in bit/s, queue and bucket in bytes."""
     with hosts() as made:
         words = [f"{name}={value}" for name, value in what.items()]
         pipe = subprocess.PIPE

@@ -1,6 +1,6 @@
-/* A wire between two network namespaces that delays, loses, slows and polices packets, alike in both directions.
+/* A wire between two network namespaces that delays, loses, slows, polices and damages packets, alike in both directions.
  *
- *     wire NEAR FAR [delay=US] [jitter=US] [loss=SHARE] [rate=BITS] [queue=BYTES] [police=BITS] [bucket=BYTES]
+ *     wire NEAR FAR [delay=US] [jitter=US] [loss=SHARE] [rate=BITS] [queue=BYTES] [police=BITS] [bucket=BYTES] [swap=SHARE]
  *
  * Each namespace gets a TUN interface named `wire`. When both are there, the program prints `ready`; addresses and MTU are for the caller.
  * It ends with SIGTERM, or when standard input does. Kernels have all of this in netem and act_police, but not every kernel has those.
@@ -25,7 +25,7 @@ enum { PACKET_MAX = 65536, IN_FLIGHT_MAX = 1 << 16, BATCH = 64 };
 
 /* What the wire does to packets; 0 where it does nothing. Times are in nanoseconds, rates in bits per second. */
 struct settings {
-    double delay, jitter, loss, rate, queue, police, bucket;
+    double delay, jitter, loss, rate, queue, police, bucket, swap;
 };
 
 struct packet {
@@ -91,6 +91,14 @@ static int passes(struct way *way, const struct settings *settings, int length, 
     return 1;
 }
 
+/* Lets two words near the end of a packet change places, which leaves the checksums of TCP and UDP as they are. */
+static void swap(unsigned char *bytes, int length) {
+    unsigned char *place = bytes + (length - 16) / 2 * 2, word[2];
+    memcpy(word, place, 2);
+    memmove(place, place + 2, 2);
+    memcpy(place + 2, word, 2);
+}
+
 static void take(struct way *way, const struct settings *settings, const unsigned char *bytes, int length) {
     int64_t at = now(), sent = at;
     if (settings->loss > 0 && drawn() < settings->loss) return;
@@ -112,6 +120,7 @@ static void take(struct way *way, const struct settings *settings, const unsigne
     *packet = (struct packet){due, length, malloc(length)};
     if (!packet->bytes) fail("malloc");
     memcpy(packet->bytes, bytes, length);
+    if (settings->swap > 0 && length > 200 && drawn() < settings->swap) swap(packet->bytes, length);
     way->end++;
 }
 
@@ -133,7 +142,7 @@ static struct settings parsed(int count, char **words) {
     const struct { const char *name; double *value, scale; } known[] = {
         {"delay", &settings.delay, 1e3},  {"jitter", &settings.jitter, 1e3}, {"loss", &settings.loss, 1},
         {"rate", &settings.rate, 1},      {"queue", &settings.queue, 1},     {"police", &settings.police, 1},
-        {"bucket", &settings.bucket, 1},
+        {"bucket", &settings.bucket, 1},  {"swap", &settings.swap, 1},
     };
     for (int word = 0; word < count; word++) {
         char *value = strchr(words[word], '=');

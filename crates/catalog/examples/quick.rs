@@ -5,24 +5,27 @@ use hodo_measure::{Mode, Operation, units};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+fn run_server(args: &[String]) {
+    let settings = ServeSettings {
+        threads: 1,
+        cpus: args.get(3).map(|cpu| vec![cpu.parse().unwrap()]).unwrap_or_default(),
+        wait: units::wait(&args[2]).unwrap(),
+        congestion: None,
+        path: hodo_io::PathOptions::default(),
+        socket_buffer: None,
+        payload: None,
+        size_max: 1 << 30,
+        peers_max: 20_000,
+    };
+    let server = serve(&hodo_catalog::uri(&args[1]).unwrap(), &settings).unwrap();
+    println!("listening on {}", server.uri());
+    server.run(&AtomicBool::new(false)).unwrap();
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let wait = |text: &str| units::wait(text).unwrap();
     if args[0] == "serve" {
-        let settings = ServeSettings {
-            threads: 1,
-            cpus: args.get(3).map(|cpu| vec![cpu.parse().unwrap()]).unwrap_or_default(),
-            wait: wait(&args[2]),
-            congestion: None,
-            path: hodo_io::PathOptions::default(),
-            socket_buffer: None,
-            size_max: 1 << 30,
-            peers_max: 20_000,
-        };
-        let server = serve(&hodo_catalog::uri(&args[1]).unwrap(), &settings).unwrap();
-        println!("listening on {}", server.uri());
-        server.run(&AtomicBool::new(false)).unwrap();
-        return;
+        return run_server(&args);
     }
     let window: u64 = args[2].parse().unwrap();
     let size: u32 = args[1].parse().unwrap();
@@ -36,7 +39,7 @@ fn main() {
         window: window as u32,
         unbounded: false,
         size_max: size,
-        wait: wait(&args[5]),
+        wait: units::wait(&args[5]).unwrap(),
         cpus: vec![args[6].parse().unwrap()],
         congestion: args.get(7).cloned(),
         path: hodo_io::PathOptions::default(),
@@ -45,6 +48,7 @@ fn main() {
         batch: 1,
         far_process: None,
         reconnect: false,
+        content: hodo_catalog::Content::default(),
         seed: 0,
         timeout: Duration::from_secs(1),
     };

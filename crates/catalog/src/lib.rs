@@ -2,7 +2,7 @@
 
 use hodo_tester::Catalog;
 pub use hodo_tester::{
-    Error, Line, Opened, Protocol, ServeSettings, Server, Settings, Uri, limit, open, plain_loop, serve,
+    Content, Error, Line, Opened, Protocol, ServeSettings, Server, Settings, Uri, limit, open, plain_loop, serve,
 };
 
 #[cfg(feature = "ipbus")]

@@ -49,6 +49,13 @@ fn a_link_with_a_socket_for_each_channel_stands_beside_as_many() {
         assert!(found.shape.starts_with("4 in flight on each of 20 sockets, "), "{link} {mode:?}: {found:?}");
         assert!(found.cost_ns.is_some_and(|cost_ns| cost_ns > 0.0), "{link} {mode:?}: {found:?}");
     }
+    for link in
+        ["ipbusudp-2.0://127.0.0.1:50001", "ipbustcp-2.0://127.0.0.1:50001", "chtcp-2.0://127.0.0.1?target=127.0.0.2"]
+    {
+        let plan = Plan { channels: 8, window: 1, ..plan(Test::Channels, Mode::Receive, 4) };
+        let found = found(link, &settings(&plan), &plan);
+        assert!(found.shape.starts_with("1 in flight on each of 8 sockets, "), "{link}: {found:?}");
+    }
     // All channels of pvAccess share one connection.
     let plan = Plan { channels: 20, window: 4, ..plan(Test::Channels, Mode::Receive, 8) };
     let found = found("pva", &settings(&plan), &plan);

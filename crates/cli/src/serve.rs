@@ -10,8 +10,9 @@ use hodo_catalog::{Protocol, ServeSettings, Uri};
 use hodo_io::usage::Usage;
 use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
-use hodo_tester::{LISTENING_ON, PrivateDir, USAGE_REQUEST, usage_line};
+use hodo_tester::{Content, LISTENING_ON, Payload, PrivateDir, USAGE_REQUEST, usage_line};
 use std::io::{self, BufRead, Read, Write};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -70,6 +71,8 @@ fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
 
 fn settings(serve: &ServeOptions) -> Result<ServeSettings, Error> {
     let cpus = serve.cpu.as_ref().map_or(&[][..], |Cpus(cpus)| cpus);
+    let content = Content { is_checked: false, file: serve.payload.as_deref().map(Payload::read).transpose()? };
+    content.check(&serve.uri)?;
     Ok(ServeSettings {
         threads: usize::from(serve.threads),
         cpus: cpus.to_vec(),
@@ -77,6 +80,7 @@ fn settings(serve: &ServeOptions) -> Result<ServeSettings, Error> {
         congestion: serve.congestion.clone(),
         path: serve.sockets.path(None),
         socket_buffer: serve.socket_buffer,
+        payload: content.file,
         size_max: size_max(&serve.uri, serve.size_max)?,
         peers_max: serve.peers_max as usize,
     })
@@ -147,6 +151,9 @@ pub struct ServeOptions {
     /// Size of the socket buffers in bytes [default: the system's].
     #[arg(long, value_name = "SIZE", value_parser = units::buffer)]
     pub socket_buffer: Option<usize>,
+    /// File whose bytes go out in the operations of raw links, one after the other and again from the beginning; at most 256 MiB.
+    #[arg(long, value_name = "FILE")]
+    pub payload: Option<PathBuf>,
     /// The options of the sockets.
     #[command(flatten)]
     pub sockets: SocketOptions,

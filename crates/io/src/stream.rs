@@ -67,6 +67,8 @@ pub struct Streams {
     pub(crate) direct: u32,
     gathering: gathering::Gathering,
     portion: portion::Portion,
+    /// The bytes received since somebody set it to 0.
+    pub(crate) taken: usize,
     /// The counters of the TCP streams that the machine had opened and that are closed.
     closed: Option<TcpCounters>,
 }
@@ -150,6 +152,7 @@ impl Streams {
             direct: 0,
             gathering: gathering::Gathering::default(),
             portion: portion::Portion::new(most),
+            taken: 0,
             closed: None,
         })
     }
@@ -482,6 +485,7 @@ impl Streams {
                 let now = came.unwrap_or_else(|| clock.now());
                 self.heard = now;
                 self.portion.came(count, self.filled, now);
+                self.taken += count;
                 self.owed -= usize::from(std::mem::take(&mut stream.owes));
                 let landed = room.map_or(0, |room| room.min(count));
                 self.landed(peer, landed, room.map_or(0, |room| room - landed));

@@ -27,8 +27,8 @@ pub use requirement::{Quantile, Requirement};
 pub use result::{
     Beside, Binding, Clock, ClockDifference, Confidence, Connection, Cpu, Diagnosis, Document, Environment, Estimate,
     Experiment, Fairness, FarEndFacts, FarIntervals, Interval, Latency, Limit, LimitKind, LoadPoint, Loss, Measurement,
-    NodeShare, OLDER_SCHEMAS, Observed, PlainLoop, ProcessCpu, Published, PublishedFigure, Rate, SCHEMA, Sent, Side,
-    SimulationCost, Slo, Stage, Stall, State, TcpTimes, Tool, Verdict, Whose,
+    NodeShare, OLDER_SCHEMAS, Observed, PlainLoop, ProcessCpu, Published, PublishedFigure, Rate, Receiver, SCHEMA,
+    Sent, Side, SimulationCost, Slo, Stage, Stall, State, TcpTimes, Tool, Verdict, Whose,
 };
 pub use run::{Counters, Progress, Run, Snapshot, SnapshotSettings, Unwatched, Watch, run};
 pub use sizes::Sizes;

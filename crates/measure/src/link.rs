@@ -79,6 +79,9 @@ pub struct FarEnd {
     pub received: u64,
     /// Operations done by each of its nodes, if the link distributes operations over nodes by itself; else empty.
     pub served: Vec<u64>,
+    /// Where each receiver is, and the operations that it received, if the far end is a group of them; else empty. [`received`](Self::received)
+    /// is what all of them did.
+    pub receivers: Vec<(String, u64)>,
     /// Duplicates and reordered ones among what it received; `lost` stays 0, because it cannot know.
     pub loss: Loss,
     /// The time by which it has fallen behind the pace that it is to keep, if it keeps one and says so.

@@ -227,6 +227,7 @@ impl Plan {
             far_intervals: None,
             published: Vec::new(),
             nodes: Vec::new(),
+            receivers: Vec::new(),
             fairness: None,
         }
     }

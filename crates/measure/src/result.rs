@@ -236,6 +236,9 @@ pub struct Measurement {
     /// The share of each node of a link that deals its operations over several; empty for other links.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeShare>,
+    /// The receivers of a multicast group, each with what it got; empty for other links.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub receivers: Vec<Receiver>,
     /// The evenness of those shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Fairness>,
@@ -461,6 +464,17 @@ impl TcpTimes {
     }
 }
 
+/// A receiver of a multicast group, and what it got of all that was sent, before the counted time, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Receiver {
+    /// Where it is.
+    pub address: String,
+    /// The operations that it has received.
+    pub received: u64,
+    /// The operations that it has not received.
+    pub lost: u64,
+}
+
 /// Operations that did not arrive as sent, both directions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Loss {
@@ -483,6 +497,9 @@ pub struct Loss {
     /// Packets of RDMA for which the receiver had posted no receive, which a NAK with the time to wait answers.
     #[serde(default, skip_serializing_if = "is_none")]
     pub not_ready: u64,
+    /// Payloads that came, and not as they were sent; absent where nobody looked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<u64>,
 }
 
 /// Returns whether a count that only RDMA has is left out.

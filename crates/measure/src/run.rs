@@ -20,10 +20,11 @@ mod timeline;
 mod updates;
 
 use crate::statistics::estimate;
+use crate::units::text;
 use crate::{
     ClockDifference, Cpu, Estimate, Fairness, Histogram, Interval, Latency, Link, LinkError, Loss, Measurement, Mode,
-    NodeShare, Observed, Plan, Rate, Repeats, Sent, Stage, Stall, State, TcpTimes, Test, Until, Usage, Verdict, missed,
-    stalled, verdict,
+    NodeShare, Observed, Plan, Rate, Receiver, Repeats, Sent, Stage, Stall, State, TcpTimes, Test, Until, Usage,
+    Verdict, missed, stalled, verdict,
 };
 use accounts::Accounts;
 use drive::{Found, drive};
@@ -168,6 +169,8 @@ pub struct Run {
     pub clock_difference: Option<ClockDifference>,
     /// The share of each node, if the far end is nodes over which the link distributes operations by itself.
     pub nodes: Vec<NodeShare>,
+    /// The receivers, if the far end is a multicast group, each with what it got.
+    pub receivers: Vec<Receiver>,
     /// Whether the figures can be trusted.
     pub verdict: Verdict,
     /// The observations of this host in the counted time; of several threads the longest wait for a processor.
@@ -297,6 +300,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
     let first = found.first().map_or(&no_accounts, |link| &link.accounts);
     let served = found.iter().flat_map(|link| link.accounts.served());
     let nodes: Vec<NodeShare> = (0..).zip(served).map(|(number, events)| NodeShare { number, events }).collect();
+    let receivers = first.receivers();
     let loss = accounts::sum(found.iter().map(|link| link.accounts.loss(plan.mode)));
     let arrived = found.iter().map(|link| link.accounts.arrived()).sum();
     let rate = rate(plan, &counted);
@@ -328,6 +332,7 @@ fn gathered(plan: &Plan, shared: &Shared<'_>, found: Vec<Found>, error: Option<L
         loss,
         verdict: lateness(plan, &rate, &stalls, all.elapsed_s, &intervals, judged).with(&nodes),
         nodes,
+        receivers,
         observed,
         stalls,
         intervals,
@@ -402,10 +407,19 @@ fn judged(error: Option<&LinkError>, operations: u64, arrived: u64, loss: Loss, 
         Some(LinkError::Interrupted) => (State::Interrupted, "what had been measured is kept".to_owned()),
         Some(error) => (State::Interrupted, format!("{error}; what had been measured is kept")),
         None if operations == 0 => (State::Failed, nothing),
+        None if loss.damaged > Some(0) => (State::Failed, damaged(loss.damaged.unwrap_or(0), operations)),
         None => return verdict(intervals),
     };
     let word = state.word();
     Verdict { state, text: format!("{word}: {text}") }
+}
+
+fn damaged(count: u64, operations: u64) -> String {
+    format!(
+        "{} of {} payloads came otherwise than they were sent; the checksums of TCP, UDP and the line did not see it, so look at the memory and the offloads of both hosts and of everything between them",
+        text::count(count),
+        text::count(operations),
+    )
 }
 
 /// Returns the verdict, or one of stalls, or of a schedule that was not held.
@@ -448,6 +462,7 @@ impl Run {
             intervals: self.intervals,
             fairness: Fairness::of_nodes(&self.nodes, self.elapsed_s, None).filter(|_| self.nodes.len() > 1),
             nodes: self.nodes,
+            receivers: self.receivers,
             ..plan.unmeasured(protocol, link, self.verdict)
         }
     }

@@ -144,7 +144,7 @@ pub(crate) fn curve(m: &Measurement, width: usize) -> String {
 
 /// Returns what did not arrive as it was sent, in words.
 pub(crate) fn losses(m: &Measurement) -> String {
-    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun, naks, not_ready } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun, naks, not_ready, damaged } = m.loss;
     let attempted = m.operations + lost + refused;
     let named = [(lost, "lost"), (refused, "refused"), (duplicated, "duplicated"), (reordered, "out of order")];
     let of_operations: Vec<String> = named
@@ -166,10 +166,15 @@ pub(crate) fn losses(m: &Measurement) -> String {
         (retransmitted, "packets sent again"),
         (naks, "packets behind a missing one (NAK)"),
         (not_ready, "packets before their receive was posted (RNR NAK)"),
+        (damaged.unwrap_or(0), "payloads otherwise than sent"),
     ] {
         if number > 0 {
             parts.push(format!("{} {what}", units::count(number)));
         }
     }
+    parts.extend(m.receivers.iter().filter(|one| one.lost > 0 && m.receivers.len() > 1).map(|one| {
+        let share = one.lost as f64 / (one.received + one.lost) as f64;
+        format!("{} of all that was sent missed by {} ({})", units::count(one.lost), one.address, units::percent(share))
+    }));
     parts.join("; ")
 }

@@ -2,7 +2,7 @@
 
 use crate::placement::Placement;
 use crate::steps::Steps;
-use crate::{Choice, Error, OtherFlow, Settings, Timing, Uri, environment, path, plan};
+use crate::{Choice, Content, Error, OtherFlow, Settings, Timing, Uri, environment, path, plan};
 use hodo_io::PathOptions;
 use hodo_measure::units::cpus_text;
 use hodo_measure::{Document, Measurement, Plan, SCHEMA, Snapshot, SnapshotSettings, Tool};
@@ -60,6 +60,8 @@ pub struct Conditions {
     pub pages: Option<SocketAddr>,
     /// Where a far end runs that is started.
     pub far_end: Host,
+    /// The content of the operations.
+    pub content: Content,
 }
 
 /// Where a far end runs that is started.
@@ -232,6 +234,7 @@ impl Benchmark {
             batch: plan.batch,
             far_process: None,
             reconnect: self.choice.reconnect,
+            content: self.conditions.content.clone(),
             seed: plan.seed,
             timeout: plan.stall,
         }

@@ -48,6 +48,7 @@ mod tests {
             congestion: Some("reno".into()),
             path: hodo_io::PathOptions::default(),
             socket_buffer: None,
+            payload: None,
             size_max: 64,
             peers_max: 1,
         };

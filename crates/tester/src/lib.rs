@@ -3,6 +3,7 @@
 mod benchmark;
 mod beside;
 mod congestion;
+mod content;
 mod demonstration;
 pub mod doctor;
 mod drive;
@@ -37,6 +38,7 @@ mod why;
 pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document};
 pub use beside::OtherFlow;
 pub use congestion::check_congestion;
+pub use content::{Content, Payload};
 pub use demonstration::{brief, demonstration};
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON, USAGE_REQUEST, usage_line};

@@ -1,6 +1,6 @@
 //! Links from URIs.
 
-use crate::{Error, FarEndProcess, Uri, path};
+use crate::{Content, Error, FarEndProcess, Uri, path};
 use hodo_io::{Clock, LocalAddress, PathOptions, SocketFacts, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
 use hodo_measure::limits::Carrier;
@@ -47,6 +47,8 @@ pub struct Settings {
     pub far_process: Option<FarEndProcess>,
     /// Whether every operation has a connection of its own, opened and closed with it (`TCP_CRR`).
     pub reconnect: bool,
+    /// The content of the operations.
+    pub content: Content,
     /// The seed of everything drawn at random.
     pub seed: u64,
     /// How long connecting and a single answer may take.
@@ -111,6 +113,7 @@ pub fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened,
         return Err(Error::Usage("a link needs at least one channel and a window of at least 1".into()));
     }
     check_options(uri, settings.congestion.as_deref(), &settings.path, !settings.cpus.is_empty(), settings.wait)?;
+    settings.content.check(uri)?;
     if uri.simulated {
         return uri.protocol.simulate(uri, settings, stop);
     }

@@ -1,7 +1,7 @@
 //! A far end in a process of its own, which cannot outlive this one.
 
 use crate::far_end::{USAGE_REQUEST, read_usage};
-use crate::{Error, FarEnd};
+use crate::{Error, FarEnd, Payload};
 use hodo_io::usage::Usage;
 use hodo_io::{Clock, IpVersion, PathOptions};
 use hodo_machine::Wait;
@@ -75,6 +75,7 @@ pub(crate) struct Launch {
     pub(crate) congestion: Option<String>,
     pub(crate) path: PathOptions,
     pub(crate) socket_buffer: Option<usize>,
+    pub(crate) payload: Option<Payload>,
     pub(crate) timeout: Duration,
 }
 
@@ -170,6 +171,9 @@ fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
         }
         if let Some(size) = launch.socket_buffer {
             command.arg("--socket-buffer").arg(size.to_string());
+        }
+        if let Some(payload) = &launch.payload {
+            command.arg("--payload").arg(payload.path());
         }
         let PathOptions { dscp, ttl, mss, local: _, device, version } = &launch.path;
         let numbers = [("--dscp", dscp.map(|dscp| dscp.to_string())), ("--ttl", ttl.map(|ttl| ttl.to_string()))];

@@ -53,6 +53,11 @@ pub trait Protocol: Sync {
         false
     }
 
+    /// Returns whether the bytes that operations carry can be chosen and checked.
+    fn has_content(&self) -> bool {
+        false
+    }
+
     /// Checks that a link can do what a plan asks, before anything is opened.
     ///
     /// # Errors

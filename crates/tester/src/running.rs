@@ -58,6 +58,7 @@ impl Running {
             congestion: conditions.congestion.clone(),
             path: far_path(&conditions.path),
             socket_buffer: placement.socket_buffer,
+            payload: conditions.content.file.clone(),
             timeout: timing.timeout,
         };
         let (place, said, dir) = match &conditions.far_end {
@@ -145,6 +146,7 @@ impl Launch {
             congestion: self.congestion.clone(),
             path: self.path.clone(),
             socket_buffer: self.socket_buffer,
+            payload: self.payload.clone(),
             size_max: uri.protocol.description().size_max,
             peers_max: PEERS_MAX,
         }

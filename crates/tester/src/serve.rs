@@ -1,12 +1,13 @@
 //! Servers from URIs.
 
 use crate::open::{check_congestion, check_options};
-use crate::{Error, Uri, path};
-use hodo_io::{IpVersion, PathOptions, ServeOptions, SocketSettings, Trace};
+use crate::{Error, Payload, Uri, path};
+use hodo_io::nic::{Interface, interfaces};
+use hodo_io::{IpVersion, PathOptions, PortOptions, ServeOptions, SocketSettings, Trace};
 use hodo_machine::{Address, Apart, Machine, Transport, Wait};
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -30,6 +31,8 @@ pub struct ServeSettings {
     pub path: PathOptions,
     /// Socket buffer sizes in bytes; `None` leaves the system's.
     pub socket_buffer: Option<usize>,
+    /// The bytes that operations from here carry, where that can be chosen; `None` for the protocol's own.
+    pub payload: Option<Payload>,
     /// The largest operation in bytes.
     pub size_max: u32,
     /// The most peers at once; one more is refused.
@@ -46,6 +49,20 @@ impl ServeSettings {
             (threads, _) => threads,
         }
     }
+}
+
+/// Binds a server to the port of a multicast group on all addresses, so that it is reached by its own address, too, and joins the group.
+fn joined(server: hodo_io::Server, group: SocketAddr, settings: &ServeSettings) -> io::Result<hodo_io::Server> {
+    let any: IpAddr = if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let is_it = |one: &Interface| settings.path.device.as_ref() == Some(&one.name);
+    let interface = interfaces().into_iter().find(is_it).map_or(0, |one| one.index);
+    let options = PortOptions { groups: vec![(group.ip(), interface)], ..PortOptions::default() };
+    server.and_port(&Address::Udp(SocketAddr::new(any, group.port())), &options).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            io::Error::new(error.kind(), "no interface leads to the group; name one by --device")
+        }
+        _ => error,
+    })
 }
 
 /// A function that serves on the bound sockets until the flag is set.
@@ -98,8 +115,11 @@ impl Server {
         Answer: Fn(M::Event) -> Option<M::Command> + Sync + Send + 'static,
     {
         let Service { make, answer, transport, threads, listeners } = service;
+        let address = address.clone().over(transport);
+        let group = address.ip().filter(|address| address.ip().is_multicast() && transport == Transport::Datagram);
         let options = ServeOptions {
-            threads,
+            // Each socket of a group receives everything.
+            threads: if group.is_some() { 1 } else { threads },
             cpus: settings.cpus.clone(),
             wait: settings.wait,
             settings: SocketSettings {
@@ -110,20 +130,29 @@ impl Server {
                 ..SocketSettings::default()
             },
         };
-        let address = address.clone().over(transport);
         if transport == Transport::Stream && listeners > 1 {
             return Err(Error::Usage(format!(
                 "`{uri}`: a process has one listener over TCP; start one process per port"
             )));
         }
-        let addresses = if listeners > 1 { ports(&address, listeners)? } else { vec![address.clone()] };
-        let bound = addresses.iter().try_fold(hodo_io::Server::new(options), hodo_io::Server::and);
+        let server = hodo_io::Server::new(options);
+        let bound = match group {
+            Some(group) => joined(server, group, settings),
+            None if listeners > 1 => ports(&address, listeners)?.iter().try_fold(server, hodo_io::Server::and),
+            None => server.and(&address),
+        };
         let bound = bound.map_err(|error| {
             Error::Failed(format!(
                 "cannot listen on {address}: {error}; choose another port, or stop the process that holds it"
             ))
         })?;
         let uri_of = |address: &Address| match address {
+            // A group is where it is reached, although it is bound to all addresses.
+            Address::Udp(bound) if let Some(group) = group => Uri {
+                authority: SocketAddr::new(group.ip(), bound.port()).to_string(),
+                path: String::new(),
+                ..uri.clone()
+            },
             Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri.clone() },
             other => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
         };

@@ -41,6 +41,7 @@ pub fn simulated_far_end(settings: &Settings) -> ServeSettings {
         congestion: None,
         path: PathOptions::default(),
         socket_buffer: None,
+        payload: None,
         size_max: settings.size_max,
         peers_max: settings.channels as usize,
     }

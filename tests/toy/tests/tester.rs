@@ -51,6 +51,7 @@ fn is_served_to_others() {
         congestion: None,
         path: hodo_io::PathOptions::default(),
         socket_buffer: None,
+        payload: None,
         size_max: 1 << 20,
         peers_max: 10,
     };

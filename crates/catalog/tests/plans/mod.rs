@@ -31,6 +31,7 @@ pub fn settings(plan: &Plan) -> Settings {
         batch: plan.batch,
         far_process: None,
         reconnect: false,
+        content: hodo_catalog::Content::default(),
         seed: plan.seed,
         timeout: plan.stall,
     }

@@ -22,6 +22,7 @@ pub fn serve_settings() -> ServeSettings {
         congestion: None,
         path: hodo_io::PathOptions::default(),
         socket_buffer: None,
+        payload: None,
         size_max: 4 << 20,
         peers_max: 100,
     }

@@ -10,8 +10,9 @@ use hodo_io::{LocalAddress, PathOptions};
 use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
 use hodo_measure::{Mode, Requirement, Sizes, Test};
-use hodo_tester::Conditions;
+use hodo_tester::{Conditions, Content};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Measures a link: rates, latencies, their limit, and what they cost.
@@ -100,6 +101,14 @@ pub struct TestOptions {
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]
     pub reconnect: bool,
+    /// End each payload of a raw link with a checksum, which the side that receives it looks at: the row fails if one is not as it was
+    /// sent.
+    #[arg(long)]
+    pub check: bool,
+    /// File whose bytes the operations of a raw link carry, one after the other and again from the beginning; at most 256 MiB. A far
+    /// end that runs elsewhere has a --payload of its own.
+    #[arg(long, value_name = "FILE")]
+    pub payload: Option<PathBuf>,
 }
 
 /// How it is measured.
@@ -216,6 +225,7 @@ impl ConditionOptions {
             mtu: self.mtu,
             pages: None,
             far_end: plan::this_program()?,
+            content: Content::default(),
         })
     }
 

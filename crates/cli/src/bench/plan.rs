@@ -3,7 +3,8 @@
 use super::options::{BenchOptions, MeasuringOptions, TestOptions};
 use crate::Error;
 use hodo_measure::{Mode, Repeats, Test, Until};
-use hodo_tester::{Benchmark, Choice, Conditions, Host, OtherFlow, Preset, Timing, Uri};
+use hodo_tester::{Benchmark, Choice, Conditions, Content, Host, OtherFlow, Payload, Preset, Timing, Uri};
+use std::iter;
 
 /// Returns the benchmarks that the options ask for: one, or one for each setting of a study. A far end that is started is this program
 /// in a process of its own.
@@ -34,9 +35,16 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
             reconnect: choice.reconnect,
         },
         timing: timing(bench, preset),
-        conditions: Conditions { pages: measure.hub_pages, ..measure.conditions.conditions()? },
+        conditions: Conditions {
+            pages: measure.hub_pages,
+            content: content(choice)?,
+            ..measure.conditions.conditions()?
+        },
         beside: None,
     };
+    for link in iter::once(&own.link).chain(&choice.under) {
+        own.conditions.content.check(link)?;
+    }
     if choice.bidir {
         own.choice.mode = Some(Mode::Send);
         let mut back = own.clone();
@@ -47,6 +55,11 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Be
         own.beside = Some(OtherFlow { benchmark: Box::new(loaded(load, &own)?), is_compared: true });
     }
     Ok(own)
+}
+
+/// Returns what the operations carry.
+fn content(choice: &TestOptions) -> Result<Content, Error> {
+    Ok(Content { is_checked: choice.check, file: choice.payload.as_deref().map(Payload::read).transpose()? })
 }
 
 /// Refuses two flows at the same time where a command measures one.

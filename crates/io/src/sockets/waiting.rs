@@ -18,6 +18,9 @@ const EXPECTED: u32 = 3;
 /// The time after which a reply that has not arrived is lost, or takes so long that polling for it does not pay.
 const LATE: Duration = Duration::from_micros(100);
 
+/// The bytes after which what has come is answered before more is received: whoever sends much waits for the answers.
+const ENOUGH: usize = 64 << 10;
+
 /// The bytes that count as a little: the window of a device, or a few requests.
 const LITTLE: usize = 64 << 10;
 /// The datagrams in flight at most at which a thread between datagrams and streams looks for a while. With more, one comes soon,
@@ -94,14 +97,15 @@ impl Sockets {
         Ok(woken)
     }
 
-    /// Receives from the descriptors that the poller found ready: all of them, unless that takes too long.
+    /// Receives from the descriptors that the poller found ready: all of them, unless they bring much or that takes too long.
     #[inline]
     fn take_ready<M: Machine>(&mut self, clock: &Clock, machine: &mut M) -> InputTime {
         let (mut first, mut last) = (None, None);
+        self.streams.taken = 0;
         while let Some(ready) = self.streams.poller.next() {
             if let Some(now) = self.take(ready, clock, machine)? {
                 last = Some(now);
-                if now - *first.get_or_insert(now) >= RECEIVE_SPAN {
+                if self.streams.taken >= ENOUGH || now - *first.get_or_insert(now) >= RECEIVE_SPAN {
                     break;
                 }
             }

@@ -1,4 +1,4 @@
-use crate::{Counters, Cpu, FarEnd, Loss, Mode, Observed, ProcessCpu, TcpTimes, Usage};
+use crate::{Counters, Cpu, FarEnd, Loss, Mode, Observed, ProcessCpu, Receiver, TcpTimes, Usage};
 
 /// Counters of both sides, read around the counted time, and what became of the operations started in it.
 #[derive(Debug, Clone, Default)]
@@ -98,6 +98,7 @@ impl Accounts {
             overrun: here.overrun + far.overrun,
             naks: here.naks + far.naks,
             not_ready: here.not_ready + far.not_ready,
+            damaged: both(here.damaged, far.damaged, u64::saturating_add),
         }
     }
 
@@ -117,6 +118,17 @@ impl Accounts {
             }
         }
         all
+    }
+
+    /// Returns what each receiver of a group got of all that was sent to it.
+    pub fn receivers(&self) -> Vec<Receiver> {
+        let [Some(first), Some(last)] = &self.far else { return Vec::new() };
+        let each = first.receivers.iter().zip(&last.receivers);
+        each.map(|((address, from), (_, to))| {
+            let received = to.saturating_sub(*from);
+            Receiver { address: address.clone(), received, lost: self.started.0.saturating_sub(received) }
+        })
+        .collect()
     }
 
     /// Returns the operations sent in the counted time that the far end did not receive; `None` if it does not count
@@ -192,6 +204,7 @@ pub(super) fn sum(losses: impl Iterator<Item = Loss>) -> Loss {
         overrun: a.overrun + b.overrun,
         naks: a.naks + b.naks,
         not_ready: a.not_ready + b.not_ready,
+        damaged: both(a.damaged, b.damaged, u64::saturating_add),
     })
 }
 
@@ -205,5 +218,14 @@ fn less(a: Loss, b: Loss) -> Loss {
         overrun: a.overrun.saturating_sub(b.overrun),
         naks: a.naks.saturating_sub(b.naks),
         not_ready: a.not_ready.saturating_sub(b.not_ready),
+        damaged: both(a.damaged, b.damaged, u64::saturating_sub),
+    }
+}
+
+/// Returns the outcome for two counts, or the only one that is known.
+fn both(a: Option<u64>, b: Option<u64>, of_both: impl Fn(u64, u64) -> u64) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(of_both(a, b)),
+        (one, other) => one.or(other),
     }
 }

@@ -6,7 +6,7 @@ use crate::figure;
 use crate::plot::{node_text, stage_name, stage_text};
 use crate::units::{self, UNKNOWN, digits};
 use hodo_measure::{
-    Connection, Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu,
+    Connection, Document, Environment, Estimate, FarEndFacts, Limit, Loss, Measurement, Nic, ProcessCpu, Receiver,
 };
 use maud::{Markup, html};
 
@@ -161,6 +161,7 @@ fn entry(m: &Measurement) -> Markup {
         ("Cost to this host", simulation(m)),
         ("Stages", stages),
         ("Nodes", nodes(m)),
+        ("Receivers", receivers(m)),
         ("Verdict", verdict),
     ];
     html! {
@@ -210,7 +211,7 @@ fn connection(of: &Connection) -> Vec<Fact> {
 }
 
 fn found(m: &Measurement) -> Vec<Fact> {
-    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun, naks, not_ready } = m.loss;
+    let Loss { lost, duplicated, reordered, retransmitted, refused, overrun, naks, not_ready, damaged } = m.loss;
     let kinds = [
         (lost, "lost"),
         (duplicated, "duplicated"),
@@ -220,7 +221,8 @@ fn found(m: &Measurement) -> Vec<Fact> {
         (overrun, "overrun"),
     ];
     let of_rdma = [(naks, "behind a missing packet"), (not_ready, "before their receive")];
-    let kinds = kinds.iter().chain(of_rdma.iter().filter(|(number, _)| *number > 0));
+    let checked = damaged.map(|damaged| (damaged, "damaged"));
+    let kinds = kinds.iter().chain(checked.iter()).chain(of_rdma.iter().filter(|(number, _)| *number > 0));
     let loss: Vec<String> = kinds.map(|(number, kind)| format!("{} {kind}", units::count(*number))).collect();
     let times = m.latency_ns.as_ref().map(|l| {
         let named =
@@ -307,6 +309,18 @@ fn process(one: &ProcessCpu, ns_per_operation: Option<f64>) -> String {
     format!(
         "{percent} %: {user} s user, {system} s system{polling}; {waits} waits, {preemptions} preemptions; {resident} resident{each}"
     )
+}
+
+fn receivers(m: &Measurement) -> Vec<Fact> {
+    let of_each = |one: &Receiver| {
+        let (sent, lost) = (one.received + one.lost, units::count(one.lost));
+        let share = units::percent(one.lost as f64 / sent.max(1) as f64);
+        (
+            one.address.clone(),
+            Some(format!("{} of {}, {lost} lost ({share})", units::count(one.received), units::count(sent))),
+        )
+    };
+    m.receivers.iter().map(of_each).collect()
 }
 
 fn nodes(m: &Measurement) -> Vec<Fact> {

@@ -42,7 +42,7 @@ fn quoted(group: &[&Measurement]) -> (String, String) {
     let doubtful = || {
         let (m, value) = best_of(of_size().filter(|m| m.verdict.state != State::Failed))?;
         let why = if m.verdict.state == State::Stable { "over the line's limit" } else { m.verdict.state.word() };
-        Some(("not stable".to_owned(), format!("{value} at {} is {why}", figure::size_text(m))))
+        Some(("not stable".to_owned(), format!("{value} at {}, {why}", figure::size_text(m))))
     };
     found.or_else(doubtful).unwrap_or_else(|| (UNKNOWN.into(), "nothing measured".into()))
 }

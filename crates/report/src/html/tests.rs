@@ -66,12 +66,12 @@ fn a_card_quotes_the_size_that_its_test_is_about() {
     let rows = vec![lucky, row(32_768, State::Stable), row(32_768, State::Noisy)];
     assert_eq!(card_of(rows), ("40.96 Gbit/s".into(), "at 32 KiB, 0.94 × plain loop".into()));
     let rows = vec![row(32_768, State::Stable), row(1 << 20, State::Drifting)];
-    assert_eq!(card_of(rows), ("not stable".into(), "49.66 Gbit/s at 1 MiB is drifting".into()));
+    assert_eq!(card_of(rows), ("not stable".into(), "49.66 Gbit/s at 1 MiB, drifting".into()));
     let mut over = row(1 << 20, State::Stable);
     let limit = over.limit.as_mut().expect("the sample has one");
     (limit.kind, limit.binds) = (hodo_measure::LimitKind::Line, hodo_measure::Binding::Line);
     over.share_of_limit = Some(2.47);
-    assert_eq!(card_of(vec![over]).1, "49.66 Gbit/s at 1 MiB is over the line's limit");
+    assert_eq!(card_of(vec![over]).1, "49.66 Gbit/s at 1 MiB, over the line's limit");
     assert_eq!(card_of(vec![row(64, State::Failed)]).1, "nothing measured");
     let times = [64, 32_768].map(sample::latency).to_vec();
     assert!(card_of(times).1.starts_with("p50 at 64 B"));

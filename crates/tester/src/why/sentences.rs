@@ -98,7 +98,7 @@ pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
     let count = |word: Binding| words.iter().filter(|other| **other == word).count();
     let known = words.iter().copied().filter(|word| *word != Binding::Unknown);
     let most = known.max_by_key(|word| count(*word)).unwrap_or(Binding::Unknown);
-    let second = format!("`{}` binds most: {} of {} rows.", most.word(), count(most), measured.len());
+    let second = format!("{} binds most: {} of {} rows.", most.word(), count(most), measured.len());
     let example = measured.iter().find(|row| row.limit.as_ref().is_some_and(|limit| limit.binds == most))?;
     let third = format!("To try: {}", advice(most, example, &[]));
     let diagnosis = Diagnosis {

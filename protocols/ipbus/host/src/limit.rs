@@ -40,6 +40,8 @@ pub(crate) fn on_the_wire(uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
         });
         OnTheWire {
             operations,
+            // Each channel is a client of its own, to a device or to the hub.
+            sockets: plan.channels,
             messages: messages(&packets, out, back),
             in_flight_max: Some(config.in_flight as u64),
             behind,

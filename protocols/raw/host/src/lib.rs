@@ -1,6 +1,7 @@
 //! Raw links on a host: TCP, UDP and Unix streams for the tester, and their far end.
 
 mod facts;
+mod group;
 mod link;
 mod open;
 mod suite;
@@ -53,6 +54,14 @@ impl Protocol for Raw {
 
     fn demonstration(&self) -> &'static [Scenario] {
         if self.0.name == suite::UDP.name { suite::SIMULATED } else { &[] }
+    }
+
+    fn has_content(&self) -> bool {
+        true
+    }
+
+    fn check(&self, link: &Uri, plan: &Plan) -> Result<(), Error> {
+        group::check(link, plan)
     }
 
     fn has_unbounded(&self, link: &Uri) -> bool {

@@ -4,6 +4,8 @@ use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
     ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
 };
+use hodo_raw::wire::HEADER;
+use hodo_raw::wire::updates::STAMP;
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
@@ -17,7 +19,10 @@ pub(crate) struct RawLink<D: Driver<Machine = Client>> {
     channels: u32,
     ready: u32,
     size_max: u32,
+    is_checked: bool,
     reports: u32,
+    /// The operations that each channel's far end has received, as the last reports say.
+    received: Vec<(u32, u64)>,
     far_end: FarEnd,
     failed: Option<LinkError>,
 }
@@ -27,6 +32,14 @@ pub(crate) fn acknowledge_every(window: u32) -> u32 {
     (window / 4).clamp(1, 1024)
 }
 
+/// Bytes of the smallest update, whose message has its stamp whatever was asked for.
+const LEAST: u32 = (HEADER + STAMP) as u32;
+
+/// Returns whether an address is of a multicast group.
+pub(crate) fn is_group(address: &Address) -> bool {
+    address.ip().is_some_and(|address| address.ip().is_multicast())
+}
+
 /// Returns the configuration of the client for these settings.
 pub(crate) fn client_config(
     settings: &Settings,
@@ -34,16 +47,21 @@ pub(crate) fn client_config(
     address: Address,
     channels: u32,
 ) -> ClientConfig {
+    let is_group = is_group(&address);
     ClientConfig {
         transport,
+        is_group,
         address,
         channels,
-        size_max: settings.size_max.max(16),
+        size_max: settings.size_max.max(LEAST),
         acknowledge_every: acknowledge_every(settings.window),
         unbounded: settings.unbounded,
-        greeting_timeout: settings.timeout,
+        // Who waits for a group is to hear how many of it are missing.
+        greeting_timeout: if is_group { settings.timeout / 8 * 7 } else { settings.timeout },
         timeout: settings.timeout / DATAGRAM_PATIENCE,
         reconnect: settings.reconnect,
+        check: settings.content.is_checked,
+        payload: settings.content.bytes(),
     }
 }
 
@@ -51,7 +69,7 @@ pub(crate) fn client_config(
 pub(crate) fn server_config(settings: &ServeSettings, transport: Transport, secret: [u64; 2]) -> ServerConfig {
     ServerConfig {
         transport,
-        size_max: settings.size_max.max(16),
+        size_max: settings.size_max.max(LEAST),
         pending_max: 1 << 20,
         greeting_timeout: Duration::from_secs(5),
         silence_timeout: Duration::from_secs(60),
@@ -69,11 +87,11 @@ pub(crate) fn answer(event: ServerEvent) -> Option<ServerCommand> {
 }
 
 impl<D: TransportCounters<Machine = Client>> RawLink<D> {
-    /// Waits until every channel is greeted, at most for `timeout`, and no longer than until `stop` is set.
+    /// Waits until each of the settings' channels that this part has is greeted, and no longer than until `stop` is set.
     pub(crate) fn open(
         driver: D,
         channels: u32,
-        timeout: Duration,
+        settings: &Settings,
         stop: &AtomicBool,
     ) -> Result<RawLink<D>, LinkError> {
         let mut link = RawLink {
@@ -81,12 +99,25 @@ impl<D: TransportCounters<Machine = Client>> RawLink<D> {
             channels,
             ready: 0,
             size_max: u32::MAX,
+            is_checked: settings.content.is_checked,
             reports: 0,
+            received: Vec::new(),
             far_end: FarEnd::default(),
             failed: None,
         };
-        until_ready(&mut link, timeout, stop, |link| link.ready >= channels)?;
+        until_ready(&mut link, settings.timeout, stop, |link| link.ready >= channels)?;
         Ok(link)
+    }
+
+    /// Passes on the count of each receiver of a group; the far end's own is then what all of them have received.
+    fn tell_receivers(&mut self) {
+        self.received.sort_unstable();
+        let addresses = self.driver.machine().receivers();
+        let told = addresses.zip(&self.received).map(|(address, (_, count))| (address.to_string(), *count));
+        self.far_end.receivers = told.collect();
+        if let Some(least) = self.far_end.receivers.iter().map(|(_, count)| *count).min() {
+            self.far_end.received = least;
+        }
     }
 
     /// Returns the driver.
@@ -101,7 +132,7 @@ impl<D: TransportCounters<Machine = Client>> RawLink<D> {
 
     #[inline]
     fn turn(&mut self, wait: Wait, until: Instant, done: &mut Vec<Completion>) -> Result<(), LinkError> {
-        let RawLink { driver, ready, size_max, reports, far_end, failed, channels, .. } = self;
+        let RawLink { driver, ready, size_max, reports, received, far_end, failed, channels, .. } = self;
         let outcome = driver.turn(wait, until, &mut |event| match event {
             Event::Done(tag) => done.push(Completion { tag, outcome: Outcome::Done }),
             Event::Lost(tag) => done.push(Completion { tag, outcome: Outcome::Lost }),
@@ -121,9 +152,11 @@ impl<D: TransportCounters<Machine = Client>> RawLink<D> {
                 *ready += 1;
                 *size_max = theirs.min(*size_max);
             }
-            Event::Report { counters, .. } => {
+            Event::Report { channel, counters, damaged } => {
                 *reports += 1;
                 add(far_end, &counters);
+                received.push((channel, counters.received));
+                far_end.loss.damaged = damaged.map(|more| more + far_end.loss.damaged.unwrap_or(0));
             }
             Event::Failed { channel, error } => {
                 failed.get_or_insert_with(|| link_error(channel % (*channels).max(1), error));
@@ -195,6 +228,7 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         self.reports = 0;
         self.far_end = FarEnd::default();
+        self.received.clear();
         self.driver.command(Command::Report);
         while self.reports < self.channels {
             let now = self.now();
@@ -203,6 +237,7 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
             }
             self.turn(Wait::Block, until, done)?;
         }
+        self.tell_receivers();
         let stages = self.driver.machine_mut().far_stages().iter();
         self.far_end.stages = stages.map(|(name, spans)| (name, spans.clone())).collect();
         let clock = self.driver.machine().far_clock();
@@ -221,6 +256,7 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
             duplicated: noticed.duplicated,
             reordered: noticed.reordered,
             overrun: noticed.overrun,
+            damaged: self.is_checked.then_some(noticed.damaged),
             ..self.driver.transport_losses()
         }
     }

@@ -1,15 +1,15 @@
 //! A URI becomes a raw link or its far end, on sockets or simulated.
 
-use crate::facts;
 use crate::link::{self, RawLink, client_config, server_config};
 use crate::suite;
+use crate::{facts, group};
 use hodo_io::{Clock, Endpoint, Sockets};
-use hodo_machine::{Address, Driver, Transport};
+use hodo_machine::{Address, Bytes, Driver, Transport};
 use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerConfig, ServerEvent};
 use hodo_sim::Sim;
 use hodo_tester::{
-    Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
-    networks, simulated, simulated_far_end, socket_settings,
+    Error, LOOPBACK, Opened, Payload, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size,
+    in_parts, networks, simulated, simulated_far_end, socket_settings,
 };
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
@@ -19,6 +19,9 @@ const DEFAULT_PORT: u16 = 4242;
 
 /// Opens a link over sockets.
 pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {
+    if let Some(group) = group::named(uri)? {
+        return group::open(uri, group, settings, stop);
+    }
     let address = address(uri, "")?;
     in_parts(settings, |channels, clock, opened| open_part(uri, settings, &address, &channels, clock, stop, opened))
 }
@@ -38,10 +41,10 @@ fn open_part(
         return Err(Error::Usage("--reconnect needs connections; UDP has none".into()));
     }
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let (sockets, timeout) = (socket_settings(settings), settings.timeout);
+    let sockets = socket_settings(settings);
     let client = Client::new(client_config(settings, transport, address.clone().over(transport), channels));
     let endpoint = Endpoint::new(client, Sockets::new(sockets).map_err(failed)?, clock);
-    let link = RawLink::open(endpoint, channels, timeout, stop).map_err(|error| cannot(uri, &error))?;
+    let link = RawLink::open(endpoint, channels, settings, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
     opened.note(link.driver().transport().facts());
     opened.far_end = facts::decode(link.driver().machine().far_facts());
@@ -67,7 +70,7 @@ pub(crate) fn simulated_link(
     // Nobody can listen in on a simulation, and a run has to be the same each time.
     let server = Machine::new(server_config(&simulated_far_end(settings), transport, [0, 0]));
     let sim = Sim::new(transport, (&out, &back), client, vec![server], answer);
-    let link = RawLink::open(sim, settings.channels, settings.timeout, stop).map_err(|error| cannot(uri, &error))?;
+    let link = RawLink::open(sim, settings.channels, settings, stop).map_err(|error| cannot(uri, &error))?;
     check_size(uri, settings, link.size_max())?;
     Ok(link)
 }
@@ -86,12 +89,14 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     let transport = crate::transport(uri);
     let address = address(uri, LOOPBACK)?;
     let config = server_config(settings, transport, [0, 0]);
+    let payload = settings.payload.as_ref().map_or_else(Bytes::new, Payload::bytes);
     let told = facts::encode(&settings.facts(&address.clone().over(transport)));
     let service = Service {
         // Each has a secret of its own, because each numbers its peers by itself.
         make: move |_| {
             Machine::new(ServerConfig { secret: [(); 2].map(|()| hodo_io::random_bits()), ..config })
                 .telling(told.clone())
+                .carrying(payload.clone())
         },
         answer: link::answer,
         transport,
@@ -102,7 +107,7 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
 }
 
 /// Returns the address that a URI names.
-fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
+pub(crate) fn address(uri: &Uri, default: &str) -> Result<Address, Error> {
     if uri.scheme != suite::UNIX.name {
         return uri.socket_address(default, DEFAULT_PORT);
     }

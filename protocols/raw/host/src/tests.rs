@@ -93,6 +93,7 @@ fn run_in(link_name: &str, mode: Mode, window: u32, unbounded: bool) -> (Run, Tr
         batch: 1,
         far_process: None,
         reconnect: false,
+        content: hodo_tester::Content::default(),
         seed: 1,
         timeout: plan.stall,
     };

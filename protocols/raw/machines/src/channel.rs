@@ -1,19 +1,21 @@
+mod sending;
+
 use crate::Error;
 use crate::client::{ClientConfig, Event, Noticed, Queues};
 use crate::lane::{Answer, Lane};
 use crate::session::{Inbound, datagram};
-use crate::stages::{COUNTERS_MAX, FarStages, QUEUE, SEND};
+use crate::stages::{COUNTERS_MAX, FarStages};
 use crate::subscriber::{CLOCK_READ, Subscriber};
 use crate::wire::updates::Subscribe;
 use crate::wire::{
-    self, COUNTERS, Counters, Direction, FLAG_ACKNOWLEDGE, FLAG_BY_TIME, FLAG_FACTS, FLAG_PROVE, FLAG_STAGES, GREETING,
-    GREETING_MAX, Header, Kind, PROOF, RANGE, RECEIVE_MAX,
+    self, COUNTERS, Counters, DAMAGED, Direction, FLAG_CHECKS, FLAG_DAMAGED, FLAG_PROVE, GREETING, Header, Kind, PROOF,
+    RANGE,
 };
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::time::Duration;
-use hodo_machine::{Cursor, Instant, Moment, Outbox, Peer, Transport};
+use hodo_machine::{Cursor, Instant, Peer, Transport};
 
 /// Bytes after which a stream's messages are handed to the driver.
 const BURST: usize = 128 << 10;
@@ -42,6 +44,7 @@ pub(crate) struct Channel {
     size_max: u32,
     acknowledge_every: u32,
     unbounded: bool,
+    check: bool,
     /// SENDs that nobody waits for, and those that the server's count has told of.
     sent: u64,
     arrived: u64,
@@ -92,6 +95,7 @@ impl Channel {
             size_max: config.size_max,
             acknowledge_every: config.acknowledge_every.max(1),
             unbounded: config.unbounded && config.transport == Transport::Datagram,
+            check: config.check,
             sent: 0,
             arrived: 0,
             greeting_timeout: config.greeting_timeout,
@@ -101,7 +105,7 @@ impl Channel {
             blocked: false,
             since: Instant::ZERO,
             greeted: None,
-            inbound: Inbound::new(COUNTERS_MAX),
+            inbound: inbound(config.check),
             queued: VecDeque::new(),
             echoes: Lane::default(),
             sends: Lane::default(),
@@ -199,19 +203,31 @@ impl Channel {
         }
     }
 
-    pub(crate) fn fail(&mut self, error: Error, queues: &mut Queues) {
+    /// Notes that an operation was sent to this server, and to all others of its group.
+    pub(crate) fn sent_to_all(&mut self) {
+        self.sent += 1;
+    }
+
+    /// Returns how many of the operations that nobody waits for have arrived, as the server has told.
+    pub(crate) fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    pub(crate) fn fail(&mut self, error: Error, peer: Peer, queues: &mut Queues) {
         self.state = State::Failed;
-        queues.closing.push_back(Peer(self.number));
+        queues.closing.push_back(peer);
         queues.events.push_back(Event::Failed { channel: self.number, error });
     }
 
     #[inline]
     pub(crate) fn received(&mut self, now: Instant, bytes: &[u8], queues: &mut Queues) -> Result<(), Error> {
         if self.transport == Transport::Datagram {
-            let outcome =
-                datagram(bytes, self.size_max).and_then(|(header, body)| self.message(now, header, Some(body), queues));
+            let outcome = datagram(bytes, self.size_max).and_then(|(header, body)| {
+                self.inbound.check_datagram(&header, bytes);
+                self.message(now, header, Some(body), queues)
+            });
             // Once greeted, a datagram that makes no sense was damaged on its way: what it carried counts as lost.
-            return if self.state == State::Ready { Ok(()) } else { outcome };
+            return if self.state == State::Ready && outcome != Err(Error::NoCount) { Ok(()) } else { outcome };
         }
         let mut rest = bytes;
         while let Some(header) = self.inbound.next(&mut rest, self.size_max)? {
@@ -238,7 +254,7 @@ impl Channel {
     }
 
     pub(crate) fn landing<'a>(&self, sink: &'a mut alloc::vec::Vec<u8>) -> Option<&'a mut [u8]> {
-        if self.inbound.payload_left() < LANDING_FROM {
+        if self.inbound.payload_left() < LANDING_FROM || self.check {
             return None;
         }
         if sink.is_empty() {
@@ -249,6 +265,7 @@ impl Channel {
 
     #[inline]
     fn message(&mut self, now: Instant, header: Header, body: Option<&[u8]>, queues: &mut Queues) -> Result<(), Error> {
+        queues.noticed.damaged += u64::from(self.inbound.is_damaged());
         match header.kind {
             Kind::Reply => self.answered(now, Direction::Both, header.sequence, queues),
             Kind::Data => self.answered(now, Direction::Receive, header.sequence, queues),
@@ -270,6 +287,9 @@ impl Channel {
                         self.wake(queues);
                         return Ok(());
                     }
+                    if self.check && header.flags & FLAG_CHECKS == 0 {
+                        return Err(Error::NoCheck);
+                    }
                     self.state = State::Ready;
                     let answer = now - self.greeted.unwrap_or(now);
                     for lane in [&mut self.echoes, &mut self.sends, &mut self.receives] {
@@ -284,11 +304,18 @@ impl Channel {
             }
             Kind::Counters => {
                 let body = body.unwrap_or_else(|| self.inbound.control());
-                let (counters, stages) = (Counters::decode(body)?, FarStages::decode(&body[COUNTERS..])?);
+                let (counters, mut rest) = (Counters::decode(body)?, &body[COUNTERS..]);
+                let mut damaged = None;
+                if header.flags & FLAG_DAMAGED != 0 {
+                    let told = Error::Length { told: COUNTERS + DAMAGED, came: body.len() };
+                    let (count, behind) = rest.split_first_chunk().ok_or(told)?;
+                    (damaged, rest) = (Some(u64::from_le_bytes(*count)), behind);
+                }
+                let stages = FarStages::decode(rest)?;
                 if self.report != Report::NotAsked && header.sequence == self.reports {
                     self.report = Report::NotAsked;
                     queues.far_stages.add(&stages);
-                    queues.events.push_back(Event::Report { channel: self.number, counters });
+                    queues.events.push_back(Event::Report { channel: self.number, counters, damaged });
                 }
                 Ok(())
             }
@@ -354,7 +381,7 @@ impl Channel {
             let ranges = usize::from(header.count) * RANGE;
             let Some(received) = body.get(ranges..).and_then(<[u8]>::first_chunk) else {
                 if body.len() == ranges {
-                    self.fail(Error::NoCount, queues);
+                    return Err(Error::NoCount);
                 }
                 return Ok(());
             };
@@ -381,7 +408,7 @@ impl Channel {
     /// Closes a single-use connection that has had its answer; the next one is opened if more is to be done.
     fn end_single(&mut self, queues: &mut Queues) {
         queues.closing.push_back(Peer(self.number));
-        self.inbound = Inbound::new(COUNTERS_MAX);
+        self.inbound = inbound(self.check);
         (self.echoes, self.sends, self.receives) = Default::default();
         self.state = State::Waiting;
     }
@@ -453,128 +480,13 @@ impl Channel {
         }
         Ok(())
     }
-
-    /// Writes what is to be sent: one message over UDP, a burst on a stream. Answers whether more is waiting.
-    #[inline]
-    pub(crate) fn write(&mut self, now: Instant, queues: &mut Queues, out: &mut Outbox) -> bool {
-        let (start, stream) = (out.len(), self.transport == Transport::Stream);
-        loop {
-            if self.blocked || !matches!(self.state, State::Greeting | State::Ready) {
-                return false;
-            }
-            if out.len() > start && (!stream || out.len() - start >= BURST) {
-                return true;
-            }
-            if self.leaving {
-                self.state = State::Left;
-                out.copy(&Header::new(Kind::Goodbye, 0, 0).encode());
-                return false;
-            }
-            if self.greet {
-                self.greet = false;
-                self.greeted.get_or_insert(now);
-                self.hello(out);
-            } else if if self.single { self.in_flight() } else { self.state == State::Greeting } {
-                // A single-use connection carries one operation, sent along with its greeting.
-                return false;
-            } else if let Some(next) = self.queued.front().copied() {
-                self.operation(now, next, queues, out);
-            } else if let Some(updates) = self.updates.as_mut().filter(|updates| updates.has_more()) {
-                updates.write(now, self.proof, out);
-            } else if self.flush {
-                self.flush = false;
-                self.report(0, 0, out);
-            } else if self.report == Report::ToAsk {
-                self.report = Report::Asked(now);
-                let flags = if queues.stamps.sampling.is_on() { FLAG_STAGES } else { 0 };
-                self.report(flags, self.reports, out);
-            } else {
-                return false;
-            }
-        }
-    }
-
-    /// Writes the greeting, over UDP with the proof, and as long as its answer may become.
-    fn hello(&self, out: &mut Outbox) {
-        let length = if self.transport == Transport::Datagram { GREETING_MAX } else { GREETING };
-        let flags = FLAG_FACTS | FLAG_BY_TIME;
-        out.copy(&Header { flags, ..Header::new(Kind::Hello, length as u32, 0) }.encode());
-        out.copy(&wire::encode_greeting(self.size_max));
-        out.copy(self.proof_over_udp(&self.proof.to_le_bytes()));
-        out.copy(&[0; GREETING_MAX - GREETING][..length.saturating_sub(GREETING + PROOF)]);
-    }
-
-    fn report(&self, flags: u8, sequence: u64, out: &mut Outbox) {
-        let proof = self.proof.to_le_bytes();
-        let proof = self.proof_over_udp(&proof);
-        out.copy(&Header { flags, ..Header::new(Kind::Report, proof.len() as u32, sequence) }.encode());
-        out.copy(proof);
-    }
-
-    /// Returns the proof where it belongs to a message: on a stream the connection is proof enough.
-    fn proof_over_udp<'a>(&self, proof: &'a [u8; PROOF]) -> &'a [u8] {
-        if self.transport == Transport::Datagram { proof } else { &[] }
-    }
-
-    #[inline]
-    fn operation(&mut self, now: Instant, next: Queued, queues: &mut Queues, out: &mut Outbox) {
-        mark(next.tag, queues, out);
-        match next.direction {
-            Direction::Both => {
-                self.queued.pop_front();
-                queues.payload.message(&Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now)), out);
-            }
-            Direction::Send => {
-                self.queued.pop_front();
-                let sequence = if self.unbounded {
-                    queues.events.push_back(Event::Sent(next.tag));
-                    self.sent += 1;
-                    self.sent - 1
-                } else {
-                    self.sends.push(next.tag, now)
-                };
-                let mut header = Header::new(Kind::Send, next.size, sequence);
-                self.unacknowledged += 1;
-                // A quarter of what is in flight, which may be far less than the window. The last one of a burst asks too: nobody
-                // knows when the next one will come.
-                let in_flight = if self.unbounded { u64::MAX } else { self.sends.ahead() };
-                let every = u64::from(self.acknowledge_every).min(in_flight / 4);
-                if self.single || u64::from(self.unacknowledged) >= every || self.queued.is_empty() {
-                    self.unacknowledged = 0;
-                    header.flags = FLAG_ACKNOWLEDGE;
-                }
-                queues.payload.message(&header, out);
-            }
-            Direction::Receive => {
-                let mut header = Header::new(Kind::Receive, next.size, 0);
-                let most = if self.single { 1 } else { RECEIVE_MAX };
-                while let Some(also) = self.queued.front().copied()
-                    && header.count < most
-                    && (also.size, also.direction) == (next.size, next.direction)
-                {
-                    self.queued.pop_front();
-                    let sequence = self.receives.push(also.tag, now);
-                    if header.count == 0 {
-                        header.sequence = sequence;
-                    } else {
-                        mark(also.tag, queues, out);
-                    }
-                    header.count += 1;
-                }
-                out.copy(&header.encode());
-                out.copy(self.proof_over_udp(&self.proof.to_le_bytes()));
-            }
-        }
-    }
 }
 
-/// Marks an operation that this poll writes.
-#[inline]
-fn mark(tag: u64, queues: &Queues, out: &mut Outbox) {
-    if queues.stamps.sampling.takes(tag) {
-        out.mark(QUEUE, tag, Moment::Sending);
-        out.mark(SEND, tag, Moment::Sent);
-    }
+/// Returns the reader of what a server sends.
+fn inbound(check: bool) -> Inbound {
+    let mut inbound = Inbound::new(COUNTERS_MAX + DAMAGED);
+    inbound.check_payloads(check);
+    inbound
 }
 
 #[inline]

@@ -1,5 +1,6 @@
 use crate::Error;
 use crate::channel::{Channel, REPEATS, State};
+use crate::group::{GROUP, Group, NUMBER, Written};
 use crate::payload::Payload;
 use crate::stages::{AWAY, FarStages};
 use crate::wire::updates::Subscribe;
@@ -9,7 +10,8 @@ use alloc::vec::Vec;
 use core::ops::Add;
 use core::time::Duration;
 use hodo_machine::{
-    Address, Closed, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps, Timers, Transport,
+    Address, Bytes, Closed, Ends, Input, Instant, Machine, Moment, Outbox, Output, Peer, Stamp, Stamps, Timers,
+    Transport,
 };
 
 /// Connections that are being opened at once: below the usual bound of a listener's queue.
@@ -20,9 +22,13 @@ const OPENING_MAX: usize = 256;
 pub struct ClientConfig {
     /// Streams or datagrams.
     pub transport: Transport,
-    /// Where the server is.
+    /// Where the server is, or the group of servers.
     pub address: Address,
-    /// Channels, each a connection of its own.
+    /// Whether the address is of a multicast group, of whose servers each has a channel. Operations of [`Direction::Send`] go to all of them
+    /// at once, and none is waited for: it needs datagrams, [`unbounded`](Self::unbounded), and a driver whose peers reach the group, and
+    /// are reached, through one port.
+    pub is_group: bool,
+    /// Channels, each a connection of its own; of a group the servers that have to answer.
     pub channels: u32,
     /// The largest operation in bytes.
     pub size_max: u32,
@@ -37,6 +43,10 @@ pub struct ClientConfig {
     pub timeout: Duration,
     /// Every operation on a connection of its own, opened before it and closed after it.
     pub reconnect: bool,
+    /// Whether payloads end with a checksum, which the receiving side looks at: both ways.
+    pub check: bool,
+    /// The bytes that operations carry, one after the other and again from the beginning; empty for the client's own.
+    pub payload: Bytes,
 }
 
 /// A command of the application to a client.
@@ -123,6 +133,8 @@ pub enum Event {
         channel: u32,
         /// The counters of the server.
         counters: Counters,
+        /// The client's payloads that were not as it had sent them, where they are checked.
+        damaged: Option<u64>,
     },
     /// A channel has come to its end.
     Failed {
@@ -144,6 +156,8 @@ pub struct Noticed {
     pub lost: u64,
     /// Updates that the server skipped, because this side was behind.
     pub overrun: u64,
+    /// Payloads that are not as they were sent, where they are checked.
+    pub damaged: u64,
 }
 
 impl Add for Noticed {
@@ -154,6 +168,7 @@ impl Add for Noticed {
             reordered: self.reordered + other.reordered,
             lost: self.lost + other.lost,
             overrun: self.overrun + other.overrun,
+            damaged: self.damaged + other.damaged,
         }
     }
 }
@@ -163,9 +178,11 @@ impl Add for Noticed {
 pub struct Client {
     config: ClientConfig,
     channels: Vec<Channel>,
+    group: Option<Group>,
     queues: Queues,
     opening: usize,
     to_open: VecDeque<u32>,
+    opens_group: bool,
     /// When something may have taken too long, by channel.
     timers: Timers<u32>,
 }
@@ -193,7 +210,9 @@ impl Client {
         let connections = config.channels * if config.reconnect { 2 } else { 1 };
         Client {
             channels: (0..connections).map(|number| Channel::new(number, &config)).collect(),
-            to_open: (0..config.channels).collect(),
+            to_open: (0..if config.is_group { 0 } else { config.channels }).collect(),
+            group: Group::of(&config),
+            opens_group: config.is_group,
             queues: Queues {
                 events: VecDeque::new(),
                 ready: VecDeque::new(),
@@ -203,7 +222,7 @@ impl Client {
                 far_stages: FarStages::default(),
                 far_facts: Vec::new(),
                 progress: Instant::ZERO,
-                payload: Payload::new(),
+                payload: Payload::of(config.payload.clone()),
                 sink: Vec::new(),
             },
             opening: 0,
@@ -216,6 +235,11 @@ impl Client {
     #[must_use]
     pub fn transport(&self) -> Transport {
         self.config.transport
+    }
+
+    /// Returns where the servers of a group are that have answered, by the number of their channel; none without a group.
+    pub fn receivers(&self) -> impl Iterator<Item = &Address> {
+        self.group.iter().flat_map(Group::receivers)
     }
 
     /// Returns the irregular answers and updates so far.
@@ -257,6 +281,7 @@ impl Client {
 
     fn command(&mut self, now: Instant, command: Command) {
         match command {
+            Command::Operation { tag, size, .. } if let Some(group) = &mut self.group => group.queue(tag, size),
             Command::Operation { tag, channel, size, direction } => {
                 let number = if self.config.reconnect { channel + self.config.channels } else { channel };
                 let Some(channel) = self.channels.get_mut(number as usize) else { return };
@@ -280,6 +305,9 @@ impl Client {
                 }
             }
             Command::Withdraw => {
+                if let Some(group) = &mut self.group {
+                    group.withdraw(&mut self.queues.events);
+                }
                 for channel in &mut self.channels {
                     channel.withdraw(&mut self.queues);
                 }
@@ -306,7 +334,17 @@ impl Client {
         }
     }
 
-    fn opened(&mut self, now: Instant, peer: Peer) {
+    fn opened(&mut self, now: Instant, peer: Peer, ends: &Ends) {
+        if let Some(group) = &mut self.group {
+            if peer == GROUP {
+                group.opened(now);
+                self.timers.arm_by(NUMBER, now + self.config.timeout / REPEATS);
+            } else if let Some(number) = group.add(peer, &ends.remote) {
+                self.channels[number as usize].opened(now, &mut self.queues);
+                self.timers.arm_by(number, now + self.config.timeout / REPEATS);
+            }
+            return;
+        }
         self.opening = self.opening.saturating_sub(1);
         if let Some(channel) = self.channels.get_mut(peer.0 as usize) {
             channel.opened(now, &mut self.queues);
@@ -314,7 +352,8 @@ impl Client {
     }
 
     fn with(&mut self, peer: Peer, act: impl FnOnce(&mut Channel, &mut Queues) -> Result<(), Error>) {
-        let Some(channel) = self.channels.get_mut(peer.0 as usize) else { return };
+        let Some(number) = self.number_of(peer) else { return };
+        let Some(channel) = self.channels.get_mut(number as usize) else { return };
         if matches!(channel.state, State::Failed | State::Left) {
             return;
         }
@@ -322,18 +361,53 @@ impl Client {
             if channel.state == State::Opening {
                 self.opening = self.opening.saturating_sub(1);
             }
-            channel.fail(error, &mut self.queues);
-            self.timers.cancel(peer.0);
+            channel.fail(error, peer, &mut self.queues);
+            self.timers.cancel(number);
         }
+    }
+
+    /// Returns the number of the channel to a peer.
+    #[inline]
+    fn number_of(&self, peer: Peer) -> Option<u32> {
+        self.group.as_ref().map_or(Some(peer.0), |group| group.number_of(peer))
+    }
+
+    /// Returns the peer at the other end of a channel.
+    #[inline]
+    fn peer_of(&self, number: u32) -> Peer {
+        self.group.as_ref().and_then(|group| group.peer_of(number)).unwrap_or(Peer(number))
+    }
+
+    /// Greets a group again, as long as receivers are missing.
+    fn greet_again(&mut self, now: Instant) {
+        let Some(group) = self.group.as_mut().filter(|group| !group.is_complete()) else { return };
+        if now - group.greet(now) < self.config.greeting_timeout {
+            return self.timers.arm_by(NUMBER, now + self.config.timeout / REPEATS);
+        }
+        let (found, wanted) = group.found();
+        self.queues.events.push_back(Event::Failed { channel: 0, error: Error::Receivers { found, wanted } });
+    }
+
+    /// Writes the next datagram to a group. Returns whether there was one.
+    fn write_to_group(&mut self, out: &mut Outbox) -> bool {
+        let Client { group: Some(group), channels, queues, config, .. } = self else { return false };
+        let Some(first) = channels.first() else { return false };
+        match group.write(|out| first.hello(out), config.check, queues, out) {
+            Written::Nothing => return false,
+            Written::Greeting => {}
+            Written::Operation => channels.iter_mut().for_each(Channel::sent_to_all),
+        }
+        true
     }
 
     /// Arms the timer for an operation over UDP that the last datagram shows to be overtaken.
     #[inline]
     fn check_overtaken(&mut self, peer: Peer) {
         if self.config.transport == Transport::Datagram
-            && let Some(at) = self.channels.get(peer.0 as usize).and_then(Channel::overtaken_at)
+            && let Some(number) = self.number_of(peer)
+            && let Some(at) = self.channels.get(number as usize).and_then(Channel::overtaken_at)
         {
-            self.timers.arm_by(peer.0, at);
+            self.timers.arm_by(number, at);
         }
     }
 
@@ -348,7 +422,10 @@ impl Client {
 
     /// Looks at a channel's greeting, report and, over UDP, operations that have waited for too long.
     fn elapsed(&mut self, now: Instant, number: u32) {
-        self.with(Peer(number), |channel, queues| channel.check(now, queues));
+        if number == NUMBER {
+            return self.greet_again(now);
+        }
+        self.with(self.peer_of(number), |channel, queues| channel.check(now, queues));
         let next = self.channels.get(number as usize).and_then(|channel| channel.next_check(now));
         self.timers.set(number, next);
     }
@@ -375,7 +452,13 @@ impl Machine for Client {
                 }
             }
             Input::Command(command) => self.command(now, command),
-            Input::Opened(peer, _) => self.opened(now, peer),
+            Input::Opened(peer, ends) => self.opened(now, peer, ends),
+            Input::Closed(GROUP, why) if let Some(group) = &mut self.group => {
+                group.closed();
+                self.queues.events.push_back(Event::Failed { channel: 0, error: Error::Closed(why) });
+            }
+            Input::Blocked(GROUP) if let Some(group) = &mut self.group => group.blocked = true,
+            Input::Drained(GROUP) if let Some(group) = &mut self.group => group.blocked = false,
             Input::Closed(peer, why) => self.with(peer, |_, _| Err(Error::Closed(why))),
             Input::Blocked(peer) => self.with(peer, |channel, _| {
                 channel.blocked = true;
@@ -396,7 +479,14 @@ impl Machine for Client {
 
     #[inline]
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
-        if let Some(event) = self.queues.events.pop_front() {
+        while let Some(event) = self.queues.events.pop_front() {
+            if let (Event::Arrived { .. }, Some(group)) = (event, &mut self.group) {
+                let everywhere = self.channels.iter().map(Channel::arrived).min().unwrap_or(0);
+                match group.arrived(everywhere) {
+                    Some(event) => return Output::Event(event),
+                    None => continue,
+                }
+            }
             if let Event::Done(tag) = event
                 && self.queues.stamps.sampling.takes(tag)
             {
@@ -406,6 +496,11 @@ impl Machine for Client {
         }
         if let Some(peer) = self.queues.closing.pop_front() {
             return Output::Close(peer);
+        }
+        if let Some(group) = &self.group
+            && core::mem::take(&mut self.opens_group)
+        {
+            return Output::Open(GROUP, group.address().clone());
         }
         if self.opening < OPENING_MAX
             && let Some(number) = self.to_open.pop_front()
@@ -423,8 +518,11 @@ impl Machine for Client {
                 channel.in_ready = false;
             }
             if out.len() > before {
-                return Output::Send(Peer(number));
+                return Output::Send(self.peer_of(number));
             }
+        }
+        if self.group.is_some() && self.write_to_group(out) {
+            return Output::Send(GROUP);
         }
         Output::Idle(self.timers.next())
     }
@@ -432,6 +530,10 @@ impl Machine for Client {
     #[inline]
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.channels.get(peer.0 as usize)?.landing(&mut self.queues.sink)
+    }
+
+    fn admits(&mut self, _: Instant, _: &Ends, datagram: &[u8], _: &mut Outbox) -> bool {
+        self.group.as_ref().is_none_or(|group| group.admits(datagram))
     }
 
     fn stamped(&mut self, stamp: Stamp) {

@@ -67,6 +67,21 @@ pub enum Error {
         "the far end is an older hodo, which does not count what arrives; give --window a number, or start this version there"
     )]
     NoCount,
+    /// The server does not look at payloads.
+    #[error(
+        "the far end is an older hodo, which does not check payloads; leave out --check, or start this version there"
+    )]
+    NoCheck,
+    /// Not all of a group have greeted in time.
+    #[error(
+        "{found} of {wanted} receivers of the group have replied; start `hodo serve` with the group's address on each, and see that --ttl and --device take the packets there"
+    )]
+    Receivers {
+        /// How many have.
+        found: u32,
+        /// How many should.
+        wanted: u32,
+    },
     /// No greeting in time.
     #[error("no reply to the greeting; is a `hodo serve` of this protocol on that port?")]
     NoAnswer,

@@ -10,6 +10,7 @@ extern crate alloc;
 mod channel;
 mod client;
 mod error;
+mod group;
 mod lane;
 mod payload;
 mod server;

@@ -6,7 +6,8 @@ use crate::session::datagram;
 use crate::tracker::Arrival;
 use crate::wire::updates::{Subscribe, decode_unsubscribe};
 use crate::wire::{
-    self, Counters, FLAG_ACKNOWLEDGE, FLAG_PROVE, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind, PROOF, RECEIVE_MAX,
+    self, Counters, FLAG_ACKNOWLEDGE, FLAG_CHECKS, FLAG_PROVE, FLAG_STAGES, GREETING, GREETING_MAX, Header, Kind,
+    PROOF, RECEIVE_MAX,
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -117,6 +118,12 @@ impl Server {
         }
     }
 
+    /// Makes the operations that the server sends carry these bytes, one after the other and again from their beginning.
+    #[must_use]
+    pub fn carrying(self, bytes: Bytes) -> Self {
+        Server { payload: Payload::of(bytes), ..self }
+    }
+
     /// Makes the server tell these facts in its greeting to clients that ask for them: at most [`GREETING_MAX`] bytes
     /// less those of the greeting and the proof.
     #[must_use]
@@ -149,8 +156,12 @@ impl Server {
     fn received(&mut self, now: Instant, peer: Peer, bytes: &[u8]) -> Result<(), Error> {
         let size_max = self.config.size_max;
         if self.config.transport == Transport::Datagram {
-            let outcome =
-                datagram(bytes, size_max).and_then(|(header, body)| self.message(now, peer, header, Some(body)));
+            let outcome = datagram(bytes, size_max).and_then(|(header, body)| {
+                if let Some(session) = self.sessions.at(peer) {
+                    session.inbound.check_datagram(&header, bytes);
+                }
+                self.message(now, peer, header, Some(body))
+            });
             let greeted = self.sessions.get(peer).is_some_and(|session| session.greeted);
             // Once greeted, a datagram that makes no sense was damaged on its way: what it carried counts as lost.
             return if greeted { Ok(()) } else { outcome };
@@ -183,6 +194,7 @@ impl Server {
             return Ok(());
         }
         session.heard = now;
+        session.damaged += u64::from(session.inbound.is_damaged());
         match header.kind {
             Kind::Hello => {
                 wire::decode_greeting(body.unwrap_or_else(|| session.inbound.control()))?;
@@ -337,10 +349,12 @@ impl Server {
                 session.tell(&mut counters, out);
             } else if let Some(reply) = session.replies.front_mut() {
                 if reply.kind == Kind::Welcome {
-                    let header = Header::new(Kind::Welcome, reply.length, reply.sequence);
+                    let flags = if session.inbound.checks_payloads() { FLAG_CHECKS } else { 0 };
+                    let header = Header { flags, ..Header::new(Kind::Welcome, reply.length, reply.sequence) };
                     welcome(header, config.size_max, session.proof, &self.facts, out);
                 } else {
-                    self.payload.message(&Header::new(reply.kind, reply.length, reply.sequence), out);
+                    let is_checked = session.inbound.checks_payloads();
+                    self.payload.message(&Header::new(reply.kind, reply.length, reply.sequence), is_checked, out);
                 }
                 let arrived = reply.arrived;
                 reply.count -= 1;
@@ -351,7 +365,8 @@ impl Server {
                 }
                 session.mark(arrived, peer, out);
             } else {
-                session.updates.write(now, config.lease(), &self.payload, out);
+                let payload = (&mut self.payload, session.inbound.checks_payloads());
+                session.updates.write(now, config.lease(), payload, out);
             }
         }
         if let Some(at) = session.updates.next_due(now) {
@@ -479,8 +494,8 @@ impl Machine for Server {
 
     #[inline]
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
-        let left = self.sessions.get(peer)?.inbound.payload_left();
-        if left < LANDING_FROM {
+        let inbound = &self.sessions.get(peer)?.inbound;
+        if inbound.payload_left() < LANDING_FROM || inbound.checks_payloads() {
             return None;
         }
         if self.sink.is_empty() {

@@ -1,7 +1,8 @@
 use crate::Error;
 use crate::wire::updates::STAMP;
-use crate::wire::{HEADER, Header, Kind, extra_over_udp};
+use crate::wire::{HEADER, Header, INTACT, Kind, extra_over_udp, is_intact};
 use alloc::vec::Vec;
+use crc32fast::Hasher;
 use hodo_machine::{FramePiece, Frames};
 
 /// Finds the messages in what one peer sends. Payloads are counted and let go; bodies of the other kinds are gathered, and
@@ -12,6 +13,9 @@ pub(crate) struct Inbound {
     header: Header,
     control: Vec<u8>,
     control_max: usize,
+    /// The checksum so far of the message that is coming in, where payloads are checked.
+    check: Option<Hasher>,
+    is_damaged: bool,
 }
 
 impl Inbound {
@@ -22,7 +26,32 @@ impl Inbound {
             header: Header::new(Kind::Goodbye, 0, 0),
             control: Vec::new(),
             control_max,
+            check: None,
+            is_damaged: false,
         }
+    }
+
+    /// Has payloads checked from now on, or not.
+    pub(crate) fn check_payloads(&mut self, on: bool) {
+        self.check = on.then(Hasher::new);
+    }
+
+    /// Returns whether payloads are checked.
+    #[inline]
+    pub(crate) fn checks_payloads(&self) -> bool {
+        self.check.is_some()
+    }
+
+    /// Returns whether the last message is known not to be as it was sent.
+    #[inline]
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged
+    }
+
+    /// Checks a whole datagram with this header.
+    #[inline]
+    pub(crate) fn check_datagram(&mut self, header: &Header, datagram: &[u8]) {
+        self.is_damaged = self.check.is_some() && header.has_checksum() && !is_intact(datagram);
     }
 
     /// Returns the next message that ends in `bytes`, which are taken off the front.
@@ -31,15 +60,26 @@ impl Inbound {
         while let Some(piece) = self.frames.next(bytes) {
             match piece {
                 FramePiece::Header(header) => {
-                    self.header = self.check(Header::decode(&header)?, size_max)?;
+                    self.header = self.bounded(Header::decode(&header)?, size_max)?;
                     self.control.clear();
                     let body = self.header.body();
+                    if let Some(check) = &mut self.check {
+                        self.is_damaged = false;
+                        *check = Hasher::new();
+                        check.update(&header);
+                    }
                     if body == 0 {
                         return Ok(Some(self.header));
                     }
                     self.frames.expect_body(body as u64);
                 }
                 FramePiece::Body(body, left) => {
+                    if let Some(check) = &mut self.check
+                        && self.header.has_checksum()
+                    {
+                        check.update(body);
+                        self.is_damaged = left == 0 && check.clone().finalize() != INTACT;
+                    }
                     if self.header.kind == Kind::Update {
                         let missing = STAMP - self.control.len();
                         self.control.extend_from_slice(&body[..missing.min(body.len())]);
@@ -72,7 +112,7 @@ impl Inbound {
         (self.frames.landed(count) == 0).then_some(self.header)
     }
 
-    fn check(&self, header: Header, size_max: u32) -> Result<Header, Error> {
+    fn bounded(&self, header: Header, size_max: u32) -> Result<Header, Error> {
         let is_size = header.kind.is_payload() || header.kind == Kind::Receive;
         let max = if is_size { size_max } else { self.control_max as u32 };
         if header.length > max { Err(Error::TooLarge { size: header.length, max }) } else { Ok(header) }

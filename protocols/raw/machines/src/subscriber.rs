@@ -182,6 +182,7 @@ impl Subscriber {
             reordered: self.earlier.reordered + reordered,
             lost: self.earlier.lost + due.saturating_sub(received),
             overrun: self.earlier.overrun + self.skipped,
+            damaged: 0,
         }
     }
 }

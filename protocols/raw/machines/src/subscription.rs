@@ -77,9 +77,15 @@ impl Updates {
         self.live.as_ref().filter(|live| now < live.until).map(|live| live.due)
     }
 
-    /// Writes the answer that is owed, or the update that is due.
+    /// Writes the answer that is owed, or the update that is due; whether that ends with a checksum stands beside its payload.
     #[inline]
-    pub(crate) fn write(&mut self, now: Instant, lease: Option<Duration>, payload: &Payload, out: &mut Outbox) {
+    pub(crate) fn write(
+        &mut self,
+        now: Instant,
+        lease: Option<Duration>,
+        payload: (&mut Payload, bool),
+        out: &mut Outbox,
+    ) {
         if let Some(live) = &mut self.live {
             if let Some(asked_ns) = self.asked_ns.take() {
                 let lease_ms = lease.map_or(0, |lease| lease.as_millis() as u32);
@@ -138,15 +144,17 @@ impl Subscription {
 
     /// Writes the oldest update that may still wait.
     #[inline]
-    fn write(&mut self, now: Instant, payload: &Payload, out: &mut Outbox) {
+    fn write(&mut self, now: Instant, (payload, is_checked): (&mut Payload, bool), out: &mut Outbox) {
         if now.nanos_since(self.due) >= self.patience_ns {
             self.skip(now);
         }
         let due_ns = if self.rate_micro > 0 { self.due.as_nanos() } else { now.as_nanos() };
         let length = self.size.max((HEADER + STAMP) as u32);
-        out.copy(&Header { count: self.number as u16, ..Header::new(Kind::Update, length, self.sent) }.encode());
-        out.copy(&Stamp { due_ns, skipped: self.skipped }.encode());
-        payload.append(length as usize - HEADER - STAMP, HEADER + STAMP, out);
+        let mut first = [0; HEADER + STAMP];
+        let header = Header { count: self.number as u16, ..Header::new(Kind::Update, length, self.sent) };
+        first[..HEADER].copy_from_slice(&header.encode());
+        first[HEADER..].copy_from_slice(&Stamp { due_ns, skipped: self.skipped }.encode());
+        payload.behind(&first, length as usize - HEADER - STAMP, is_checked, out);
         (self.next, self.sent) = (self.next.saturating_add(1), self.sent + 1);
         self.set_due();
     }
@@ -180,9 +188,9 @@ mod tests {
 
     /// Returns the headers and the first bodies of what is written now, `most` at most.
     fn written(updates: &mut Updates, now: Instant, most: usize) -> Vec<(Header, Stamp)> {
-        let (payload, mut out, mut all) = (Payload::new(), Outbox::new(), Vec::new());
+        let (mut payload, mut out, mut all) = (Payload::new(), Outbox::new(), Vec::new());
         while all.len() < most && updates.has_more(now) {
-            updates.write(now, LEASE, &payload, &mut out);
+            updates.write(now, LEASE, (&mut payload, false), &mut out);
             let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
             let header = Header::decode(bytes.first_chunk().expect("a header")).expect("one of ours");
             assert_eq!(bytes.len(), HEADER + header.body());

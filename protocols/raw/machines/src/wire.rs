@@ -3,14 +3,15 @@
 //! | bytes | field | meaning |
 //! |---|---|---|
 //! | 0 | kind | one of [`Kind`] |
-//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts; on WELCOME: greet again with this proof; bit 1 on HELLO: acknowledge by time too |
+//! | 1 | flags | bit 0 on SEND: acknowledge at once; on REPORT: stamp stages, and tell of them; on HELLO: tell your facts; on WELCOME: greet again with this proof; on COUNTERS: 8 bytes behind them count payloads that are not as sent; bit 1 on HELLO: acknowledge by time too; bit 1 on WELCOME, bit 2 on HELLO: payloads end with a checksum |
 //! | 2..4 | count | RECEIVE: operations asked for; ACK: ranges that follow; UPDATE: the number of its subscription |
 //! | 4..8 | length | the operation's size, or the bytes behind the header |
 //! | 8..16 | sequence | the operation's number in its direction, from 0 |
 //!
 //! The size of an operation counts from the header's first byte, as with the field's other testers: a message of ECHO,
 //! REPLY, SEND or DATA is `max(length, 16)` bytes long, so that TCP carries exactly the payload that is counted; one of
-//! UPDATE is `max(length, 32)`. All other kinds have `length` bytes behind the header. Over UDP a datagram is one message, and
+//! UPDATE is `max(length, 32)`. Where both sides check payloads, the last four bytes of each of these messages are the CRC-32 of those
+//! before them, its header's too, if four are left behind the header and the stamp. All other kinds have `length` bytes behind the header. Over UDP a datagram is one message, and
 //! RECEIVE, REPORT, SUBSCRIBE and UNSUBSCRIBE have the proof of the WELCOME as the first 8 bytes behind their header.
 
 pub mod updates;
@@ -52,6 +53,19 @@ pub const FLAG_FACTS: u8 = 1;
 pub const FLAG_BY_TIME: u8 = 2;
 /// WELCOME: greet again with this proof; the server keeps nothing of the client until then.
 pub const FLAG_PROVE: u8 = 1;
+
+/// HELLO: payloads end with a checksum, here and there. Servers of before know no such bit.
+pub const FLAG_CHECK: u8 = 4;
+/// WELCOME: payloads end with a checksum, as was asked.
+pub const FLAG_CHECKS: u8 = 2;
+/// COUNTERS: behind them stands how many payloads are not as they were sent.
+pub const FLAG_DAMAGED: u8 = 1;
+/// Bytes of the checksum at the end of a payload.
+pub const CHECKSUM: usize = 4;
+/// Bytes of the count of payloads that are not as they were sent.
+pub const DAMAGED: usize = 8;
+/// The checksum of whatever ends with its own.
+pub(crate) const INTACT: u32 = 0x2144_DF1C;
 
 /// Operations asked for in one RECEIVE at most.
 pub const RECEIVE_MAX: u16 = 1024;
@@ -148,6 +162,13 @@ impl Header {
         }
     }
 
+    /// Returns whether a message with this header ends with a checksum, where both sides check payloads.
+    #[inline]
+    pub(crate) const fn has_checksum(&self) -> bool {
+        let stamp = if matches!(self.kind, Kind::Update) { updates::STAMP } else { 0 };
+        self.kind.is_payload() && self.body() >= stamp + CHECKSUM
+    }
+
     /// Reads a header; the bytes are those of another protocol where the kind is unknown.
     ///
     /// # Errors
@@ -185,6 +206,11 @@ const fn body_of_control(header: &Header) -> usize {
         Kind::Receive => 0,
         _ => header.length as usize,
     }
+}
+
+/// Returns whether a whole message that ends with a checksum is as it was sent.
+pub(crate) fn is_intact(message: &[u8]) -> bool {
+    crc32fast::hash(message) == INTACT
 }
 
 /// Returns the bytes that a message has over UDP beyond those on a stream: the proof, where `length` does not count it.

@@ -1,7 +1,7 @@
 //! A server that acknowledges by time what does not ask for it, to clients that know of that and to no others.
 
 use core::time::Duration;
-use hodo_machine::{Address, Driver, DriverError, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Bytes, Driver, DriverError, Ends, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use hodo_raw::wire::{
     COUNTERS, FLAG_ACKNOWLEDGE, FLAG_BY_TIME, FLAG_FACTS, GREETING, GREETING_MAX, HEADER, Header, Kind, PROOF, RANGE,
     encode_greeting,
@@ -184,6 +184,9 @@ fn config(transport: Transport) -> ClientConfig {
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_millis(250),
         reconnect: false,
+        check: false,
+        is_group: false,
+        payload: Bytes::new(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! A server's memory is bounded for all its peers together; who takes the most of it is who pays.
 
 use core::time::Duration;
-use hodo_machine::{Address, Driver, Instant, Wait};
+use hodo_machine::{Address, Bytes, Driver, Instant, Wait};
 use hodo_raw::{Client, ClientConfig, Command, Direction, Error, Event, Server, ServerConfig, ServerEvent, Transport};
 use hodo_sim::{Network, Sim};
 use std::sync::{Arc, Mutex};
@@ -22,6 +22,9 @@ fn link(channels: u32) -> (Sim<Client, Server>, Arc<Mutex<Vec<Error>>>) {
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(1),
         reconnect: false,
+        check: false,
+        is_group: false,
+        payload: Bytes::new(),
     });
     let server = Server::new(ServerConfig {
         transport: Transport::Stream,

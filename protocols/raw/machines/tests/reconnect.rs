@@ -1,7 +1,7 @@
 //! Connections of one operation each: none inherits the state of the one before, which had the same number.
 
 use core::time::Duration;
-use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Address, Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use hodo_raw::wire::{GREETING, HEADER, Header, Kind, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Direction, Event};
 
@@ -20,6 +20,9 @@ fn client() -> Client {
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(1),
         reconnect: true,
+        check: false,
+        is_group: false,
+        payload: Bytes::new(),
     })
 }
 

@@ -5,7 +5,7 @@
 mod counting;
 
 use core::time::Duration;
-use hodo_machine::{Address, Instant, Sampling};
+use hodo_machine::{Address, Bytes, Instant, Sampling};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
     Transport,
@@ -29,6 +29,9 @@ fn client(transport: Transport, reconnect: bool, sampling: Sampling) -> Client {
         greeting_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(1),
         reconnect,
+        check: false,
+        is_group: false,
+        payload: Bytes::new(),
     });
     client.stamps().sampling = sampling;
     client
@@ -187,6 +190,9 @@ fn nobody_who_keeps_the_rules_waits_for_others() {
                     greeting_timeout: Duration::from_secs(5),
                     timeout: Duration::from_secs(1),
                     reconnect: false,
+                    check: false,
+                    is_group: false,
+                    payload: Bytes::new(),
                 })
             },
             operation: &|_, tag| operation(tag, 64, Direction::Both),

@@ -1,7 +1,7 @@
 //! The stages of an operation over a network whose truth is known, to the nanosecond.
 
 use core::time::Duration;
-use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
+use hodo_machine::{Address, Bytes, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_raw::stages::{AWAY, QUEUE, SEND};
 use hodo_raw::{
     Client, ClientConfig, Command, Counters, Direction, Event, Server, ServerCommand, ServerConfig, ServerEvent,
@@ -26,6 +26,9 @@ fn pair(transport: Transport, sampling: Sampling) -> Pair {
         greeting_timeout: second,
         timeout: second,
         reconnect: false,
+        check: false,
+        is_group: false,
+        payload: Bytes::new(),
     });
     client.stamps().sampling = sampling;
     let server = Server::new(ServerConfig {

@@ -1,7 +1,7 @@
 //! SENDs over UDP that nobody waits for: the server counts them.
 
 use core::time::Duration;
-use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Address, Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use hodo_raw::wire::{FLAG_ACKNOWLEDGE, HEADER, Header, Kind, encode_greeting};
 use hodo_raw::{Client, ClientConfig, Command, Direction, Error, Event};
 
@@ -22,6 +22,9 @@ impl Greeted {
             greeting_timeout: Duration::from_secs(1),
             timeout: Duration::from_secs(1),
             reconnect: false,
+            check: false,
+            is_group: false,
+            payload: Bytes::new(),
         });
         let mut out = Outbox::new();
         while !matches!(client.poll(Instant::ZERO, &mut out), Output::Open(..)) {}

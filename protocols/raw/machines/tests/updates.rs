@@ -1,7 +1,7 @@
 //! Updates over the simulated network: each is received, lost or skipped, and counted as one of these.
 
 use core::time::Duration;
-use hodo_machine::{Address, Instant};
+use hodo_machine::{Address, Bytes, Instant};
 use hodo_raw::{Client, ClientConfig, Command, Event, Noticed, Server, ServerConfig, ServerEvent, Transport};
 use hodo_sim::{Death, Network, Site, World};
 
@@ -43,6 +43,9 @@ impl Publishing {
                 greeting_timeout: SECOND,
                 timeout: SECOND / 4,
                 reconnect: false,
+                check: false,
+                is_group: false,
+                payload: Bytes::new(),
             })
         };
         let clients = (0..clients).map(|_| {

@@ -97,6 +97,7 @@ fn median(uri: &Uri, mode: Mode, bytes: u32) -> Result<Duration, String> {
         batch: 1,
         far_process: None,
         reconnect: false,
+        content: crate::Content::default(),
         seed: 1,
         timeout: PATIENCE,
     };

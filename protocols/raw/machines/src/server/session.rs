@@ -3,7 +3,8 @@ use crate::stages::{Answered, FarStages};
 use crate::subscription::Updates;
 use crate::tracker::{Arrival, Tracker};
 use crate::wire::{
-    self, COUNTERS, Counters, FLAG_BY_TIME, FLAG_FACTS, GREETING, GREETING_MAX, Header, Kind, PROOF, RANGE, RECEIVED,
+    self, COUNTERS, Counters, DAMAGED, FLAG_BY_TIME, FLAG_CHECK, FLAG_DAMAGED, FLAG_FACTS, GREETING, GREETING_MAX,
+    Header, Kind, PROOF, RANGE, RECEIVED,
 };
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -40,6 +41,8 @@ pub(super) struct Session {
     pub(super) replies: VecDeque<Reply>,
     pub(super) report: Option<Counters>,
     pub(super) asked: u64,
+    /// Payloads that are not as they were sent, where they are checked.
+    pub(super) damaged: u64,
     pub(super) sends: Arrivals,
     pub(super) echoes: Arrivals,
     /// Requests for DATA, each by its first number.
@@ -90,6 +93,7 @@ impl Session {
             replies: VecDeque::new(),
             report: None,
             asked: 0,
+            damaged: 0,
             sends: arrivals(),
             echoes: arrivals(),
             receives: arrivals(),
@@ -102,6 +106,7 @@ impl Session {
     pub(super) fn greeted(&mut self, now: Instant, hello: &Header) {
         self.greeted = true;
         self.by_time = hello.flags & FLAG_BY_TIME != 0;
+        self.inbound.check_payloads(hello.flags & FLAG_CHECK != 0);
         self.acknowledged_at = now;
     }
 
@@ -150,9 +155,12 @@ impl Session {
     pub(super) fn tell(&self, counters: &mut Counters, out: &mut Outbox) {
         self.fill(counters);
         let stages = self.stages.as_ref().map(|stages| &stages.spans);
-        let length = COUNTERS + stages.map_or(0, FarStages::encoded_len);
-        out.copy(&Header::new(Kind::Counters, length as u32, self.asked).encode());
+        let is_checked = self.inbound.checks_payloads();
+        let (flags, damaged) = if is_checked { (FLAG_DAMAGED, DAMAGED) } else { (0, 0) };
+        let length = COUNTERS + damaged + stages.map_or(0, FarStages::encoded_len);
+        out.copy(&Header { flags, ..Header::new(Kind::Counters, length as u32, self.asked) }.encode());
         out.copy(&counters.encode());
+        out.copy(&self.damaged.to_le_bytes()[..damaged]);
         if let Some(stages) = stages {
             stages.encode(out);
         }
