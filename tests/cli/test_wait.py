@@ -88,6 +88,23 @@ def test_adaptive_is_the_default_and_named(tmp_path):
     assert "wait adaptive" in done.stdout and "wait adaptive" in (tmp_path / "r.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("words", [["tcp", "--test", "latency"], ["udp", "--test", "rate", "--mode", "send"]])
+def test_polling_in_real_time_ends(words):
+    """Threads that poll keep their processor from every other of their class, as from the far end's that reads standard input."""
+    done = command.hodo("bench", *words, "--sizes", "64", *command.SHORT, "--wait", "spin", "--realtime", "--json", "-", within=20)
+    if done.returncode == 2:
+        assert "SCHED_FIFO is refused" in done.stderr or "both ends would poll on processor" in done.stderr, done.stderr
+        return
+    (row,) = contract.parse(done.stdout)["measurements"]
+    assert row["operations"] > 100 and row.get("plain_loop") is None, row
+
+
+def test_ends_that_would_never_let_each_other_run_are_refused():
+    done = command.hodo("bench", "tcp", "--test", "channels", "--channels", "4", *command.SHORT, "--wait", "spin", "--realtime", within=20)
+    assert done.returncode == 2, done.stderr
+    assert "neither lets the other run" in done.stderr or "SCHED_FIFO is refused" in done.stderr, done.stderr
+
+
 def test_realtime_is_a_class_of_both_sides_or_a_clear_error(tmp_path):
     plan = ["bench", "tcp", "--test", "latency", "--sizes", "64", *command.SHORT]
     done = command.hodo(*plan, "--realtime", "--json", "-")

@@ -102,6 +102,7 @@ fn size_max(uri: &Uri, options: Option<u32>) -> Result<u32, Error> {
 pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
     let stop = Arc::clone(stop);
     let thread = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
+        hodo_io::scheduling::set_before_realtime();
         let mut stdin = io::stdin().lock();
         loop {
             let mut line = String::new();
@@ -130,7 +131,7 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
 pub struct ServeOptions {
     /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket. The default port is 4242, 50001 for a device,
     /// 18515 for RDMA and 5502 for the nodes of a farm. A bare protocol name listens on a free port of loopback, or on a Unix socket
-    /// in a private folder.
+    /// in a private folder. The address of a multicast group, as udp://239.7.7.7:4242, is joined.
     #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
     pub uri: Uri,
     /// Processors to run on, one thread each [default: the kernel's choice].

@@ -19,6 +19,24 @@ pub fn set_realtime() -> io::Result<()> {
     if answer == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Lets the calling thread run before those of [`set_realtime`], if it is one of them: they may poll without a sleep, and this one has little to do.
+pub fn set_before_realtime() {
+    if is_realtime() {
+        let priority = libc::sched_param { sched_priority: PRIORITY + 1 };
+        // Whoever was allowed the one priority is seldom refused the next; the thread then waits for a sleep of the others.
+        // SAFETY: the pointer is to a live sched_param; 0 is the calling thread.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) };
+    }
+}
+
+/// Returns whether the calling thread keeps its processor until it sleeps.
+#[must_use]
+pub fn is_realtime() -> bool {
+    // SAFETY: takes no pointers; 0 is the calling thread.
+    let policy = unsafe { libc::sched_getscheduler(0) };
+    policy & !libc::SCHED_RESET_ON_FORK == libc::SCHED_FIFO
+}
+
 /// Returns the highest real-time priority that this process may use without a capability; `None` if there is no limit.
 #[must_use]
 pub fn priority_limit() -> Option<u64> {

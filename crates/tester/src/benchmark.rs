@@ -3,7 +3,8 @@
 use crate::placement::Placement;
 use crate::steps::Steps;
 use crate::{Choice, Content, Error, OtherFlow, Settings, Timing, Uri, environment, path, plan};
-use hodo_io::PathOptions;
+use hodo_io::{PathOptions, scheduling};
+use hodo_machine::Wait;
 use hodo_measure::units::cpus_text;
 use hodo_measure::{Document, Measurement, Plan, SCHEMA, Snapshot, SnapshotSettings, Tool};
 use std::net::SocketAddr;
@@ -116,6 +117,16 @@ impl Benchmark {
         plan::plans(&self.link, &self.choice, &self.timing)
     }
 
+    /// Checks that no two threads in real time poll on one processor, where neither would ever let the other run.
+    fn check_polling(&self, plans: &[Plan], online: &[usize]) -> Result<(), Error> {
+        let is_stuck = |plan: &&Plan| plan.wait == Wait::Spin && self.link.wants_far_end() && scheduling::is_realtime();
+        let cpu = plans.iter().filter(is_stuck).find_map(|plan| self.placement(plan).shared(online));
+        let Some(cpu) = cpu else { return Ok(()) };
+        Err(Error::Usage(format!(
+            "--realtime --wait spin: both ends would poll on processor {cpu}, and neither lets the other run; take one channel and --cpu with two processors, or --wait adaptive"
+        )))
+    }
+
     /// Checks that this machine has the processors, the congestion control and the descriptors that the plans need.
     ///
     /// # Errors
@@ -138,6 +149,7 @@ impl Benchmark {
                 allowed.saturating_sub(DESCRIPTORS_BESIDE)
             )));
         }
+        self.check_polling(plans, &online)?;
         crate::congestion::check_congestion(self.conditions.congestion.as_deref())?;
         self.beside.as_ref().map_or(Ok(()), |other| other.check(self))?;
         if let Some(local) =

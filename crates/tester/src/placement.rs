@@ -44,6 +44,12 @@ impl Placement {
         self
     }
 
+    /// Returns the first processor that both ends are bound to, or that is the only one of this machine, if there is any.
+    pub fn shared(&self, online: &[usize]) -> Option<usize> {
+        let both = self.here.iter().find(|cpu| self.far.contains(cpu));
+        both.or(online.first().filter(|_| online.len() == 1)).copied()
+    }
+
     /// Returns the placement in a few words, as `here cpu 0, far end cpu 1`.
     pub fn text(&self, far_end_here: bool) -> String {
         let far = if far_end_here { side_text(&self.far) } else { "unknown".to_owned() };

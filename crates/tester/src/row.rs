@@ -9,6 +9,7 @@ use crate::running::Running;
 use crate::{Benchmark, Line, Observer, Opened, Settings};
 use hodo_io::Programs;
 use hodo_io::host::bound_at;
+use hodo_machine::Wait;
 use hodo_measure::limits::{self, OnTheWire, RoundTrip};
 use hodo_measure::{Beside, LinkError, Measurement, PlainLoop, Plan, Run, SimulationCost, Test};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -107,9 +108,11 @@ impl<'a> Row<'a> {
         (found, error)
     }
 
-    /// Returns whether bare sockets can do what the row does.
+    /// Returns whether bare sockets can do what the row does. They cannot where its far end polls meanwhile, on the processor that one of
+    /// them needs: they would have a part of it, and in real time none.
     fn has_plain_loop(&self) -> bool {
-        self.is_real && self.is_here && crate::limit::has_plain_loop(self.wire)
+        let is_disturbed = self.plan.wait == Wait::Spin;
+        self.is_real && self.is_here && !is_disturbed && crate::limit::has_plain_loop(self.wire)
     }
 
     /// Returns whether the row's operations one at a time say something of it: neither of a lone operation nor of updates.
