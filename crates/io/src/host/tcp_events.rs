@@ -7,6 +7,8 @@ use std::fs;
 pub struct TcpEvents {
     /// The number of segments sent again (`RetransSegs`, RFC 4022).
     pub retransmitted: u64,
+    /// The number of those that the receiver had already, as it said (`TCPDSACKRecv`, RFC 2883).
+    pub spurious: u64,
     /// The number of retransmission timeouts (`TCPTimeouts`).
     pub timeouts: u64,
 }
@@ -15,10 +17,12 @@ impl TcpEvents {
     /// Reads the counters; `None` if the kernel does not report them.
     #[must_use]
     pub fn until_now() -> Option<TcpEvents> {
-        let field = |file: &str, group: &str, name: &str| field(&fs::read_to_string(file).ok()?, group, name);
+        let [usual, more] = ["/proc/net/snmp", "/proc/net/netstat"].map(|file| fs::read_to_string(file).ok());
+        let more = more?;
         Some(TcpEvents {
-            retransmitted: field("/proc/net/snmp", "Tcp:", "RetransSegs")?,
-            timeouts: field("/proc/net/netstat", "TcpExt:", "TCPTimeouts")?,
+            retransmitted: field(&usual?, "Tcp:", "RetransSegs")?,
+            spurious: field(&more, "TcpExt:", "TCPDSACKRecv").unwrap_or(0),
+            timeouts: field(&more, "TcpExt:", "TCPTimeouts")?,
         })
     }
 }
