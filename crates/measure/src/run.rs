@@ -356,7 +356,10 @@ fn stalls(found: Vec<Found>, time_ns: u64) -> Vec<Stall> {
     let of_link = |link: Found| {
         // Where most came after all, what was given up says nothing of the link.
         let has_lost = 10 * link.accounts.recovered < link.accounts.lost;
-        (link.recorded.timeline.start(), link.recorded.silences.stalls(time_ns, has_lost))
+        // The far end may say so only once it runs again.
+        let tcp = accounts::tcp(std::iter::once(&link.accounts));
+        let had_all = tcp.is_some_and(|tcp| tcp.timeouts == 0 && (1..=tcp.spurious).contains(&tcp.retransmitted));
+        (link.recorded.timeline.start(), link.recorded.silences.stalls(time_ns, has_lost, had_all))
     };
     silences::merged(found.into_iter().map(of_link))
 }

@@ -204,8 +204,9 @@ impl Silences {
         middle.map_or(0, lower_bound)
     }
 
-    /// Returns the silences that were stalls, of operations that take `time_ns` on the median; `has_lost`: some of them never came.
-    pub fn stalls(mut self, time_ns: u64, has_lost: bool) -> Stalls {
+    /// Returns the silences that were stalls, of operations that take `time_ns` on the median; `has_lost`: some of them never came; `had_all`:
+    /// the far end had everything that was sent again, so that it was only late to acknowledge it.
+    pub fn stalls(mut self, time_ns: u64, has_lost: bool, had_all: bool) -> Stalls {
         self.in_time();
         let least_ns = STALL_MIN_NS.max(ROUND_TRIPS * time_ns);
         let of_gaps_ns = least_ns.max(USUAL_GAPS * self.usual_gap_ns());
@@ -214,7 +215,9 @@ impl Silences {
         // What was given up and came after all may have waited at the far end, or a later answer told of it.
         let judged = |silence: Silence| {
             let is_of_link = silence.given_up && has_lost && silence.whose.is_none();
-            Silence { whose: silence.whose.or(is_of_link.then_some(Whose::Link)), ..silence }
+            let is_late = had_all && !silence.given_up && silence.whose == Some(Whose::Link);
+            let whose = if is_late { Some(Whose::FarEnd) } else { silence.whose };
+            Silence { whose: whose.or(is_of_link.then_some(Whose::Link)), ..silence }
         };
         Stalls(self.kept.into_iter().filter(is_stall).map(judged).collect())
     }
@@ -322,7 +325,7 @@ mod tests {
                 silences.ended(ended(from), &Counters::default(), &Counters::default());
             }
         }
-        merged([(Instant::ZERO, silences.stalls(time_ns, false))].into_iter())
+        merged([(Instant::ZERO, silences.stalls(time_ns, false, false))].into_iter())
     }
 
     #[test]
@@ -391,9 +394,17 @@ mod tests {
             (1..=50).for_each(|i| assert_eq!(silences.note(at(i)), None));
             silences.note(at(100 * MS));
             silences.ended(how, &before, &Counters { given_up: 3, ..before });
-            silences.stalls(MS, has_lost).0[0].whose
+            silences.stalls(MS, has_lost, false).0[0].whose
         };
         assert_eq!([finally(true), finally(false)], [Some(Whose::Link), None]);
+        let sent_again = |had_all: bool| {
+            let mut silences = Silences::new(Instant::ZERO);
+            (1..=50).for_each(|i| assert_eq!(silences.note(at(i)), None));
+            silences.note(at(100 * MS));
+            silences.ended(how, &before, &Counters { retransmitted: Some(8), ..before });
+            silences.stalls(MS, false, had_all).0[0].whose
+        };
+        assert_eq!([sent_again(false), sent_again(true)], [Some(Whose::Link), Some(Whose::FarEnd)]);
         assert_eq!(of(before, Ended { attended: false, ..how }), Some(Whose::Host));
         let waited = |s| Counters { waited_for_processor_s: Some(s), ..before };
         let of_waiting = |s| {
@@ -421,7 +432,7 @@ mod tests {
             silences.scheduled(at(end), end - due);
             assert_eq!(silences.note(at(end)), None);
         }
-        let found = merged([(Instant::ZERO, silences.stalls(50_000, false))].into_iter());
+        let found = merged([(Instant::ZERO, silences.stalls(50_000, false, false))].into_iter());
         let [stall] = found[..] else { panic!("{found:?}") };
         assert_eq!((stall.operations_late, stall.whose), (30, None));
         assert!((stall.at_s - 0.3).abs() < 0.02 && (stall.lasted_s - 0.3).abs() < 0.02, "{stall:?}");
@@ -436,7 +447,7 @@ mod tests {
             silences.scheduled(at(end), end - due);
             silences.note(at(end));
         }
-        assert!(merged([(Instant::ZERO, silences.stalls(50_000, false))].into_iter()).is_empty());
+        assert!(merged([(Instant::ZERO, silences.stalls(50_000, false, false))].into_iter()).is_empty());
     }
 
     #[test]
@@ -446,7 +457,7 @@ mod tests {
             (1..from_ms).for_each(|i| assert_eq!(silences.note(at((i + 1) * MS)), None));
             let from = silences.note(at((to_ms + 1) * MS)).expect("long");
             silences.ended(ended(from), &Counters::default(), &Counters::default());
-            (at(MS), silences.stalls(100_000, false))
+            (at(MS), silences.stalls(100_000, false, false))
         };
         let found = merged([of(100, 300), of(120, 320), of(500, 600)].into_iter());
         let spans: Vec<(u32, u32)> = found
