@@ -57,8 +57,7 @@ impl Observation {
         let throttled_s = |groups: &Option<QuotaGroups>| Some(groups.as_ref()?.throttled()?.as_secs_f64());
         let interface = self.interface.as_deref();
         Counters {
-            // A far end that is stopped acknowledges late, and what is sent again then is not lost.
-            retransmitted: tcp.map(|tcp| tcp.retransmitted.saturating_sub(tcp.spurious)),
+            retransmitted: tcp.map(|tcp| tcp.retransmitted),
             timeouts: tcp.map(|tcp| tcp.timeouts),
             queue_drops: interface.map(|name| QueueDiscipline::dropped_by_roots(&QueueDiscipline::of(name))),
             card_drops: interface.and_then(Nic::counters).map(|counters| counters.rx_missed + counters.tx_dropped),

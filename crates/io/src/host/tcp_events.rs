@@ -7,8 +7,6 @@ use std::fs;
 pub struct TcpEvents {
     /// The number of segments sent again (`RetransSegs`, RFC 4022).
     pub retransmitted: u64,
-    /// The number of those that the receiver had already, as it said (`TCPDSACKRecv`, RFC 2883).
-    pub spurious: u64,
     /// The number of retransmission timeouts (`TCPTimeouts`).
     pub timeouts: u64,
 }
@@ -17,12 +15,10 @@ impl TcpEvents {
     /// Reads the counters; `None` if the kernel does not report them.
     #[must_use]
     pub fn until_now() -> Option<TcpEvents> {
-        let [usual, more] = ["/proc/net/snmp", "/proc/net/netstat"].map(|file| fs::read_to_string(file).ok());
-        let more = more?;
+        let field = |file: &str, group: &str, name: &str| field(&fs::read_to_string(file).ok()?, group, name);
         Some(TcpEvents {
-            retransmitted: field(&usual?, "Tcp:", "RetransSegs")?,
-            spurious: field(&more, "TcpExt:", "TCPDSACKRecv").unwrap_or(0),
-            timeouts: field(&more, "TcpExt:", "TCPTimeouts")?,
+            retransmitted: field("/proc/net/snmp", "Tcp:", "RetransSegs")?,
+            timeouts: field("/proc/net/netstat", "TcpExt:", "TCPTimeouts")?,
         })
     }
 }

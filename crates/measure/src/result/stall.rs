@@ -45,7 +45,7 @@ impl Whose {
 /// The observations of a host during a stall, or the counted time. Null where it cannot be known.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Observed {
-    /// Segments that this side's TCP sent again, without those that the far end had already.
+    /// Segments that this side's TCP sent again.
     pub retransmitted: Option<u64>,
     /// Retransmission timeouts of this side's TCP.
     pub timeouts: Option<u64>,

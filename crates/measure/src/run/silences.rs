@@ -24,7 +24,7 @@ const MOST: f64 = 0.5;
 /// Counters of this host and of a link that tell what happened in a silence. Each counts since any origin; `None` where it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Counters {
-    /// Segments that this side's TCP sent again, without those that the far end had already.
+    /// Segments that this side's TCP sent again.
     pub retransmitted: Option<u64>,
     /// Retransmission timeouts of this side's TCP.
     pub timeouts: Option<u64>,
