@@ -64,7 +64,7 @@ pub use path_options::{Dscp, LocalAddress, PathError, PathOptions};
 pub use patience::{Begin, LINGER, Patience, Poll};
 pub use programs::Programs;
 pub use random::random_bits;
-pub use resolve::{IpVersion, is_local, resolve, resolve_as};
+pub use resolve::{IpVersion, any_address, is_local, resolve, resolve_as, source_towards};
 pub use route::Route;
 pub use serve::{ServeOptions, Server, Stop};
 pub use settings::{SocketFacts, SocketSettings};

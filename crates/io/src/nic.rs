@@ -7,6 +7,7 @@ mod interrupts;
 mod queueing;
 mod queues;
 
+use crate::resolve::source_towards;
 pub use counters::NicCounters;
 pub use ethtool::Rings;
 pub use interfaces::{Interface, interfaces};
@@ -15,7 +16,7 @@ pub use queueing::{QueueDiscipline, QueueLimit};
 pub use queues::ReceiveQueues;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// A network interface and its settings, as documents have them too.
@@ -83,13 +84,7 @@ impl Nic {
     /// An address of this host is reached over the loopback. `None` if there is no route.
     #[must_use]
     pub fn towards(remote: SocketAddr) -> Option<Nic> {
-        let here: IpAddr = if remote.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        let socket = UdpSocket::bind((here, 0)).ok()?;
-        let mut target = remote;
-        // The discard port if none is named, because connect needs one.
-        target.set_port(if remote.port() == 0 { 9 } else { remote.port() });
-        socket.connect(target).ok()?;
-        let local = socket.local_addr().ok()?.ip();
+        let local = source_towards(remote)?;
         let is_this_host = local == remote.ip() || remote.ip().is_unspecified();
         Nic::of_local(if is_this_host { Ipv4Addr::LOCALHOST.into() } else { local })
     }
@@ -150,6 +145,7 @@ fn facts(interface: &Interface) -> Nic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::Ipv6Addr;
 
     #[test]
     fn loopback_addresses_belong_to_the_loopback() {

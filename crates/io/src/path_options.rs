@@ -4,12 +4,12 @@
 mod tests;
 
 use crate::connect::socket_for;
-use crate::resolve::{IpVersion, resolve};
+use crate::resolve::{IpVersion, any_address, resolve};
 use crate::sys::{self, RawAddress};
 use hodo_machine::{Address, Transport};
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -59,8 +59,7 @@ impl PathOptions {
     pub fn check(&self, transport: Transport) -> Result<(), PathError> {
         let any = match (&self.local, self.version) {
             (Some(local), _) => local.address,
-            (None, Some(IpVersion::V6)) => SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0),
-            (None, _) => SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0),
+            (None, version) => any_address(version != Some(IpVersion::V6), 0),
         };
         let address = Address::of(transport, any);
         let kind = if transport == Transport::Stream { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };

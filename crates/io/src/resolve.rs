@@ -1,6 +1,6 @@
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 
 /// A version of the Internet Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,24 @@ impl IpVersion {
             IpVersion::V6 => 6,
         }
     }
+}
+
+/// Returns all addresses of this host of one version of IP, with a port.
+#[must_use]
+pub fn any_address(is_ipv4: bool, port: u16) -> SocketAddr {
+    let ip: IpAddr = if is_ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(ip, port)
+}
+
+/// Returns the address of this host that packets to `remote` carry, by the kernel's routes; nothing is sent. `None` if there is no route.
+#[must_use]
+pub fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
+    let socket = UdpSocket::bind(any_address(remote.is_ipv4(), 0)).ok()?;
+    let mut target = remote;
+    // The discard port if none is named, because connect needs one.
+    target.set_port(if remote.port() == 0 { 9 } else { remote.port() });
+    socket.connect(target).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 impl fmt::Display for IpVersion {

@@ -57,6 +57,15 @@ impl Address {
         }
     }
 
+    /// Returns the multicast group and port that datagrams go to, where it is one.
+    #[must_use]
+    pub fn group(&self) -> Option<SocketAddr> {
+        match self {
+            Address::Udp(ip) | Address::UdpFrom(_, ip) if ip.ip().is_multicast() => Some(*ip),
+            _ => None,
+        }
+    }
+
     /// Returns what carries a protocol's messages there; `None` if the address does not say it.
     #[must_use]
     pub const fn transport(&self) -> Option<Transport> {

@@ -3,11 +3,11 @@
 use crate::open::{check_congestion, check_options};
 use crate::{Error, Payload, Uri, path};
 use hodo_io::nic::{Interface, interfaces};
-use hodo_io::{IpVersion, PathOptions, PortOptions, ServeOptions, SocketSettings, Trace};
+use hodo_io::{IpVersion, PathOptions, PortOptions, ServeOptions, SocketSettings, Trace, any_address};
 use hodo_machine::{Address, Apart, Machine, Transport, Wait};
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -53,15 +53,16 @@ impl ServeSettings {
 
 /// Binds a server to the port of a multicast group on all addresses, so that it is reached by its own address, too, and joins the group.
 fn joined(server: hodo_io::Server, group: SocketAddr, settings: &ServeSettings) -> io::Result<hodo_io::Server> {
-    let any: IpAddr = if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let is_it = |one: &Interface| settings.path.device.as_ref() == Some(&one.name);
     let interface = interfaces().into_iter().find(is_it).map_or(0, |one| one.index);
     let options = PortOptions { groups: vec![(group.ip(), interface)], ..PortOptions::default() };
-    server.and_port(&Address::Udp(SocketAddr::new(any, group.port())), &options).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            io::Error::new(error.kind(), "no interface leads to the group; name one by --device")
+    server.and_port(&Address::Udp(any_address(group.is_ipv4(), group.port())), &options).map_err(|error| {
+        match error.kind() {
+            io::ErrorKind::NotFound => {
+                io::Error::new(error.kind(), "no interface leads to the group; name one by --device")
+            }
+            _ => error,
         }
-        _ => error,
     })
 }
 
@@ -116,7 +117,7 @@ impl Server {
     {
         let Service { make, answer, transport, threads, listeners } = service;
         let address = address.clone().over(transport);
-        let group = address.ip().filter(|address| address.ip().is_multicast() && transport == Transport::Datagram);
+        let group = address.group();
         let options = ServeOptions {
             // Each socket of a group receives everything.
             threads: if group.is_some() { 1 } else { threads },

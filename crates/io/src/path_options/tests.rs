@@ -1,6 +1,7 @@
 use super::*;
 use crate::connect;
 use crate::{Listener, SocketSettings};
+use std::net::Ipv4Addr;
 
 /// An address of loopback that no other test binds to, so that its ports are free.
 const OWN: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 77);

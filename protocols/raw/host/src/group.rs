@@ -1,13 +1,12 @@
 //! Links to a multicast group: one end sends, and every server that has joined the group receives.
 
 use crate::link::{RawLink, client_config};
-use hodo_io::nic::interfaces;
-use hodo_io::{Clock, Endpoint, Port, PortOptions, Route, Sockets};
+use hodo_io::{Clock, Endpoint, Port, PortOptions, Sockets, any_address, source_towards};
 use hodo_machine::{Address, Driver, Transport};
 use hodo_measure::{Mode, Plan};
 use hodo_raw::Client;
 use hodo_tester::{Error, Opened, Settings, Uri, cannot, check_size, socket_settings};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 
 /// The option of a link that says how many receivers have to be there.
@@ -21,8 +20,7 @@ pub(crate) fn named(uri: &Uri) -> Result<Option<(SocketAddr, u32)>, Error> {
         return Ok(None);
     }
     let plain = uri.with_options(|name| name != RECEIVERS);
-    let address = crate::open::address(&plain, "")?;
-    let group = address.ip().filter(|address| address.ip().is_multicast());
+    let group = crate::open::address(&plain, "")?.over(Transport::Datagram).group();
     let receivers = match (uri.option(RECEIVERS), group) {
         (None, _) => 1,
         (Some(_), None) => {
@@ -51,16 +49,6 @@ pub(crate) fn check(uri: &Uri, plan: &Plan) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the address from which packets to a receiver leave.
-fn source(remote: SocketAddr) -> Option<IpAddr> {
-    let route = Route::to(remote.ip()).ok()?;
-    if route.is_local {
-        return Some(remote.ip());
-    }
-    let of_route = interfaces().into_iter().filter(|one| one.name == route.interface);
-    of_route.filter_map(|one| one.address).find(|address| address.is_ipv4() == remote.is_ipv4())
-}
-
 /// Opens a link to a group.
 pub(crate) fn open(
     uri: &Uri,
@@ -72,8 +60,8 @@ pub(crate) fn open(
         return Err(Error::Usage("--bind: what goes to a multicast group leaves by an interface; use --device".into()));
     }
     let failed = |error: std::io::Error| Error::Failed(format!("opening {uri}: {error}"));
-    let any: IpAddr = if group.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let port = Port::bind(&Address::Udp(SocketAddr::new(any, 0)), &PortOptions::default()).map_err(failed)?;
+    let any = Address::Udp(any_address(group.is_ipv4(), 0));
+    let port = Port::bind(&any, &PortOptions::default()).map_err(failed)?;
     let number = port.address().ip().map_or(0, |address| address.port());
     let mut sockets = Sockets::new(socket_settings(settings)).map_err(failed)?;
     sockets.bind(port).map_err(failed)?;
@@ -83,7 +71,7 @@ pub(crate) fn open(
     check_size(uri, settings, link.size_max())?;
     let mut opened = Opened::new(Vec::new());
     opened.remote = link.driver().machine().receivers().find_map(Address::ip);
-    opened.local = opened.remote.and_then(source).map(|source| SocketAddr::new(source, number));
+    opened.local = opened.remote.and_then(source_towards).map(|source| SocketAddr::new(source, number));
     opened.far_end = crate::facts::decode(link.driver().machine().far_facts());
     opened.links.push(Box::new(link));
     Ok(opened)

@@ -35,11 +35,6 @@ pub(crate) fn acknowledge_every(window: u32) -> u32 {
 /// Bytes of the smallest update, whose message has its stamp whatever was asked for.
 const LEAST: u32 = (HEADER + STAMP) as u32;
 
-/// Returns whether an address is of a multicast group.
-pub(crate) fn is_group(address: &Address) -> bool {
-    address.ip().is_some_and(|address| address.ip().is_multicast())
-}
-
 /// Returns the configuration of the client for these settings.
 pub(crate) fn client_config(
     settings: &Settings,
@@ -47,7 +42,7 @@ pub(crate) fn client_config(
     address: Address,
     channels: u32,
 ) -> ClientConfig {
-    let is_group = is_group(&address);
+    let is_group = address.group().is_some();
     ClientConfig {
         transport,
         is_group,

@@ -44,7 +44,6 @@ pub(crate) struct Channel {
     size_max: u32,
     acknowledge_every: u32,
     unbounded: bool,
-    check: bool,
     /// SENDs that nobody waits for, and those that the server's count has told of.
     sent: u64,
     arrived: u64,
@@ -95,7 +94,6 @@ impl Channel {
             size_max: config.size_max,
             acknowledge_every: config.acknowledge_every.max(1),
             unbounded: config.unbounded && config.transport == Transport::Datagram,
-            check: config.check,
             sent: 0,
             arrived: 0,
             greeting_timeout: config.greeting_timeout,
@@ -254,7 +252,7 @@ impl Channel {
     }
 
     pub(crate) fn landing<'a>(&self, sink: &'a mut alloc::vec::Vec<u8>) -> Option<&'a mut [u8]> {
-        if self.inbound.payload_left() < LANDING_FROM || self.check {
+        if self.inbound.payload_left() < LANDING_FROM || self.inbound.checks_payloads() {
             return None;
         }
         if sink.is_empty() {
@@ -287,7 +285,7 @@ impl Channel {
                         self.wake(queues);
                         return Ok(());
                     }
-                    if self.check && header.flags & FLAG_CHECKS == 0 {
+                    if self.inbound.checks_payloads() && header.flags & FLAG_CHECKS == 0 {
                         return Err(Error::NoCheck);
                     }
                     self.state = State::Ready;
@@ -408,7 +406,7 @@ impl Channel {
     /// Closes a single-use connection that has had its answer; the next one is opened if more is to be done.
     fn end_single(&mut self, queues: &mut Queues) {
         queues.closing.push_back(Peer(self.number));
-        self.inbound = inbound(self.check);
+        self.inbound = inbound(self.inbound.checks_payloads());
         (self.echoes, self.sends, self.receives) = Default::default();
         self.state = State::Waiting;
     }

@@ -2,12 +2,12 @@
 
 use crate::environment::AddressEntry;
 use hodo_io::nic::Interface;
-use hodo_io::{Multicast, PortOptions};
+use hodo_io::{Multicast, PortOptions, any_address};
 use hodo_machine::Address;
 use hodo_pva::discovery::{LOCAL_GROUP, Subnet};
 use std::collections::HashMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// Binds a port for datagrams, and returns the address that it is bound to.
 pub type BindPort<'a> = dyn FnMut(&Address, &PortOptions) -> io::Result<Address> + 'a;
@@ -65,8 +65,7 @@ fn loopback(host: &[Interface]) -> Option<u32> {
 
 /// Returns all addresses of one version of IP, with a port.
 pub(crate) fn any(is_ipv4: bool, port: u16) -> Address {
-    let ip: IpAddr = if is_ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    Address::Udp(SocketAddr::new(ip, port))
+    Address::Udp(any_address(is_ipv4, port))
 }
 
 /// Returns the subnets of the interfaces that are up.

@@ -53,7 +53,7 @@ impl Channel {
     /// Writes the greeting, over UDP with the proof, and as long as its answer may become.
     pub(crate) fn hello(&self, out: &mut Outbox) {
         let length = if self.transport == Transport::Datagram { GREETING_MAX } else { GREETING };
-        let flags = FLAG_FACTS | FLAG_BY_TIME | if self.check { FLAG_CHECK } else { 0 };
+        let flags = FLAG_FACTS | FLAG_BY_TIME | if self.inbound.checks_payloads() { FLAG_CHECK } else { 0 };
         out.copy(&Header { flags, ..Header::new(Kind::Hello, length as u32, 0) }.encode());
         out.copy(&wire::encode_greeting(self.size_max));
         out.copy(self.proof_over_udp(&self.proof.to_le_bytes()));
@@ -79,7 +79,7 @@ impl Channel {
             Direction::Both => {
                 self.queued.pop_front();
                 let header = Header::new(Kind::Echo, next.size, self.echoes.push(next.tag, now));
-                queues.payload.message(&header, self.check, out);
+                queues.payload.message(&header, self.inbound.checks_payloads(), out);
             }
             Direction::Send => {
                 self.queued.pop_front();
@@ -100,7 +100,7 @@ impl Channel {
                     self.unacknowledged = 0;
                     header.flags = FLAG_ACKNOWLEDGE;
                 }
-                queues.payload.message(&header, self.check, out);
+                queues.payload.message(&header, self.inbound.checks_payloads(), out);
             }
             Direction::Receive => {
                 let mut header = Header::new(Kind::Receive, next.size, 0);
