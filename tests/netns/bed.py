@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import functools
+import itertools
 import os
 import pathlib
 import signal
@@ -20,6 +21,7 @@ HERE = pathlib.Path(__file__).parent
 GIGABIT, TENTH = "984395kbit", "98439kbit"
 FULL_GIGABIT = f"rate {GIGABIT} burst 64k latency 20ms"
 FULL_TENTH = f"rate {TENTH} burst 20k latency 50ms"
+NUMBERS = itertools.count()
 
 
 @functools.cache
@@ -36,7 +38,7 @@ def compiled():
 @contextlib.contextmanager
 def hosts():
     """Two namespaces, without a wire yet."""
-    made = shaped.Wire(os.getpid())
+    made = shaped.Wire(f"{os.getpid()}-{next(NUMBERS)}")
     with contextlib.ExitStack() as stack:
         for name in (made.near, made.far):
             shaped.ip("netns", "add", name)
@@ -201,6 +203,8 @@ PLACES = {
     "rationed near end": lambda: rationed("at_near", 0.15),
     "starved far end": lambda: rationed("at_far", 0.1),
 }
+# Whoever measures these waits for the wire, so that several of them may be measured at once.
+WAITED_FOR = {"lossy", "far", "near", "very far", "policed", "shallow", "slow", "tenth"}
 
 
 @contextlib.contextmanager

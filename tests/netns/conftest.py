@@ -1,3 +1,5 @@
+import contextlib
+
 import bed
 import pytest
 
@@ -7,3 +9,11 @@ def place(request):
     """The hosts and the wire of a name in `bed.PLACES`."""
     with bed.PLACES[request.param]() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def places(request):
+    """So many of the same place as there are to be runs at once."""
+    name = request.param
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(bed.PLACES[name]()) for _ in range(3 if name in bed.WAITED_FOR else 1)]

@@ -33,9 +33,9 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
     let observed = if is_reached { None } else { observations.word() };
     let is_nearly =
         (least == Binding::Window && is_bound || limit.kind == LimitKind::Model) && reached >= NEARLY_REACHED;
-    // A line that is full has a queue before it: a full buffer whose packets met none is what holds the rate, and that is like a line's by
-    // chance.
-    let is_chance = matches!(observed, Some((Binding::Buffer, _))) && !observations.may_have_queue();
+    // A line that is full has a queue before it: losses, or a full buffer, whose packets met none are what holds the rate, and that is like
+    // a line's by chance.
+    let is_chance = matches!(observed, Some((Binding::Loss | Binding::Buffer, _))) && !observations.may_have_queue();
     let like = looks_like(found, wire, lines).filter(|_| !is_chance);
     limit.binds = match observed {
         _ if is_reached => least,

@@ -248,9 +248,11 @@ impl<'a> Observations<'a> {
         })
     }
 
-    /// Returns whether packets may have stood in a queue: the round-trip is longer than the least one, or is not known.
+    /// Returns whether packets may have stood in a queue: the round-trip is longer than the least one, or is not known. Whoever sends a
+    /// datagram again has waited for its answer before, and a queue was empty by then.
     pub(super) fn may_have_queue(&self) -> bool {
-        self.tcp.and_then(stretch).is_none_or(|stretch| stretch >= STANDING)
+        let has_waited = self.carrier == Carrier::Udp && self.found.loss.retransmitted > 0;
+        !has_waited && self.tcp.and_then(stretch).is_none_or(|stretch| stretch >= STANDING)
     }
 
     /// Returns the observations in words, whether they explain anything or not.

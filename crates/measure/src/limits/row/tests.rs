@@ -1,7 +1,7 @@
 use super::*;
 use crate::limits::{Carrier, Ip, Line, ModelledWay, Transport};
 use crate::{
-    Beside, Cpu, Latency, Mode, Observed, Plan, ProcessCpu, Repeats, Run, Size, Stall, State, TcpTimes, Until,
+    Beside, Cpu, Latency, Loss, Mode, Observed, Plan, ProcessCpu, Repeats, Run, Size, Stall, State, TcpTimes, Until,
     Unwatched, Verdict, Whose,
 };
 use std::time::Duration;
@@ -211,6 +211,16 @@ fn a_rate_like_that_of_a_line_of_ethernet_says_so() {
     };
     assert_eq!(through_buffer(1_100_000), (Binding::Buffer, false));
     assert_eq!(through_buffer(2_000_000), (Binding::Line, true));
+    // Requests that were sent again: the line was empty while they waited. Datagrams that only went missing fell out of its queue.
+    let with_loss = |lost, retransmitted| {
+        let udp = OnTheWire { carrier: Carrier::Udp, ..echo() };
+        let full = Bound::line(&conditions.lines[0], &udp.cost(&conditions.lines[0], Packing::Stream)).operations_per_s;
+        let mut found = row(Test::Rate, 10, full * 0.99);
+        found.operations = 1000;
+        found.loss = Loss { lost, retransmitted, ..Loss::default() };
+        limit(&found, &udp, &conditions, Some(&bare(1e6))).expect("a plain loop").binds
+    };
+    assert_eq!([with_loss(0, 20), with_loss(20, 0)], [Binding::Loss, Binding::Line]);
     let near = found(0.99, 20.0);
     assert_eq!(near.binds, Binding::Line);
     let saw = near.saw.expect("it says what it saw");
