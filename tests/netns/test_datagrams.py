@@ -1,5 +1,10 @@
 """Datagrams over queues as short as those of switch ports: what arrives is measured, and what is lost is what did not arrive."""
 
+import contextlib
+import re
+import subprocess
+
+import bed
 import command
 import pytest
 import shaped
@@ -46,3 +51,25 @@ def test_a_pace_below_the_line_loses_nothing(wire):
     assert one["rate"]["payload_bits_per_s"]["median"] == pytest.approx(80e6, rel=0.03)
     assert one["loss"]["lost"] <= one["operations"] / 1000
     assert one["limit"]["binds"] == "schedule", one["limit"]
+
+
+NO_WINDOW = ["--mode", "send", "--window", "none"]
+
+
+@pytest.mark.parametrize("words", [["--mode", "send"], ["--mode", "receive"], ["--mode", "both"], NO_WINDOW, [*NO_WINDOW, "--count", "100000"]], ids=" ".join)
+def test_a_far_end_behind_a_link_that_goes_down_is_told(words):
+    run = ["--test", "rate", "--sizes", "1200", "--pace", "20M", "--warmup", "50ms", "--repeat", "1", "--timeout", "1s", "--quiet"]
+    run += [] if "--count" in words else ["--duration", "1s"]
+    with bed.ethernet() as made, command.serving(f"udp://{made.far_address}:0", prefix=made.at_far()) as server:
+        with command.started("bench", server.uri, *run, *words, "--json", "-", prefix=made.at_near(), stderr=subprocess.PIPE) as bench:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                bench.wait(0.6)
+            shaped.ip("-n", made.far, "link", "set", "wire", "down")
+            out, said = bench.communicate(timeout=command.BOUND_S)
+    (row,) = command.contract.parse(out)["measurements"]
+    assert bench.returncode == 1 and row["verdict"]["state"] == "interrupted", row["verdict"]
+    assert re.search("the far end has (not reported|stalled)", said), said
+    longest = max(row["stalls"], key=lambda stall: stall["lasted_s"])
+    assert longest["lasted_s"] > 0.2 and longest["whose"] in ("link", None), row["stalls"]
+    # It was paced, whatever arrived of it.
+    assert not row.get("sent") or row["sent"]["payload_bits_per_s"] == pytest.approx(20e6, rel=0.1)

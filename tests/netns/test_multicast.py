@@ -1,6 +1,7 @@
 """Multicast groups: one sender, receivers on hosts of their own behind a switch, and a wire that damages what no checksum sees."""
 
 import contextlib
+import subprocess
 
 import bed
 import command
@@ -46,6 +47,24 @@ def test_the_receiver_that_misses_some_is_named_and_the_row_is_of_what_all_have(
     assert lost["10.99.0.2"] == 0 and lost["10.99.0.3"] > 0.3, one["receivers"]
     assert one["sent"]["payload_bits_per_s"] == pytest.approx(20e6, rel=0.1)
     assert one["rate"]["payload_bits_per_s"]["median"] < 0.7 * one["sent"]["payload_bits_per_s"]
+
+
+@pytest.mark.parametrize("starts_again", [False, True])
+def test_a_receiver_that_goes_while_it_is_measured_is_told(network, starts_again):
+    link, run = f"{GROUP}?receivers=2", [*RUN, "--pace", "20M", "--device", "wire", "--timeout", "1s", "--json", "-"]
+    with contextlib.ExitStack() as stack:
+        one, other = (stack.enter_context(command.serving(GROUP, "--device", "wire", prefix=network.at_leaf(leaf))) for leaf in range(2))
+        bench = stack.enter_context(command.started("bench", link, *run, prefix=network.at_controller(), stderr=subprocess.PIPE))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            one.wait(0.5)
+        other.kill()
+        other.wait()
+        if starts_again:
+            stack.enter_context(command.serving(GROUP, "--device", "wire", prefix=network.at_leaf(1)))
+        out, said = bench.communicate(timeout=command.BOUND_S)
+    (row,) = command.contract.parse(out)["measurements"]
+    assert bench.returncode == 1 and "10.99.0.3:4242 of the group has not reported for 1000 ms" in said, said
+    assert row["verdict"]["state"] == "interrupted" and max(stall["lasted_s"] for stall in row["stalls"]) > 0.1, row["stalls"]
 
 
 def test_a_receiver_that_is_missing_is_told(network):

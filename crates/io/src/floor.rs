@@ -56,7 +56,10 @@ pub enum Exchange {
     /// A window of messages in flight.
     Windowed(Window),
     /// Messages one way.
-    OneWay,
+    OneWay {
+        /// The sockets of each pair of threads, which get as many messages each.
+        sockets: usize,
+    },
     /// One message out and a reply back on a connection of their own, one at a time. Streams only.
     Connect {
         /// The bytes of the reply.
@@ -167,7 +170,10 @@ impl Floor {
     }
 
     fn sockets(&self) -> usize {
-        if let Exchange::Windowed(window) = self.exchange { window.sockets.max(1) } else { 1 }
+        match self.exchange {
+            Exchange::Windowed(Window { sockets, .. }) | Exchange::OneWay { sockets } => sockets.max(1),
+            Exchange::PingPong { .. } | Exchange::Connect { .. } => 1,
+        }
     }
 
     fn pairs(&self) -> io::Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
@@ -208,7 +214,7 @@ impl Floor {
         match self.exchange {
             Exchange::Windowed(window) => self.windowed(&fds, window),
             Exchange::PingPong { answer } => self.ping(fd, answer),
-            Exchange::OneWay => self.push(fd, arrived),
+            Exchange::OneWay { .. } => self.push(&fds, arrived),
             Exchange::Connect { answer } => self.connect_each(fds, answer),
         }
     }
@@ -217,7 +223,7 @@ impl Floor {
     fn far(&self, fds: &[OwnedFd], cpu: Option<usize>, arrived: &AtomicU64, stop: &AtomicBool) {
         let fd = fds[0].as_fd();
         let outcome = place(cpu).and_then(|()| match self.exchange {
-            Exchange::OneWay => self.sink(fd, arrived, stop),
+            Exchange::OneWay { .. } => self.sink(fds, arrived, stop),
             Exchange::PingPong { answer } => self.pong(fd, answer, stop),
             Exchange::Connect { answer } => self.accept_each(fd, answer, stop),
             Exchange::Windowed(window) => {
@@ -376,7 +382,7 @@ impl Floor {
         Ok(Measurement { messages_per_s, p50_ns: None, all: (groups(all) * window.messages as f64) as u64 })
     }
 
-    fn push(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64) -> io::Result<Measurement> {
+    fn push(&self, fds: &[OwnedFd], arrived: &AtomicU64) -> io::Result<Measurement> {
         let bulk = self.bulk();
         let out = vec![0x55u8; self.piece(bulk * self.size)];
         let mut calls = Calls::new(self, out.len());
@@ -390,8 +396,9 @@ impl Floor {
         let enough = |first: Option<(Instant, u64)>, now| {
             first.is_some_and(|(since, before)| now >= since + COUNTED && since_then(before) > 0)
         };
+        let mut each = fds.iter().cycle();
         while !(enough(first, now) || now >= Instant::ZERO + GIVE_UP) {
-            calls.send(fd, &out)?;
+            each.next().map_or(Ok(()), |fd| calls.send(fd.as_fd(), &out))?;
             now = clock.now();
             if first.is_none() && now >= from {
                 first = Some((now, arrived.load(Ordering::Relaxed)));
@@ -409,10 +416,11 @@ impl Floor {
         Measurement { messages_per_s: messages / (span_ns as f64 * 1e-9), p50_ns: None, all: all / size }
     }
 
-    fn sink(&self, fd: BorrowedFd<'_>, arrived: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
+    fn sink(&self, fds: &[OwnedFd], arrived: &AtomicU64, stop: &AtomicBool) -> io::Result<()> {
         let mut calls = Calls::new(self, BULK);
+        let [only] = fds else { return self.sinks(fds, calls, arrived, stop) };
         while !stop.load(Ordering::Relaxed) {
-            match calls.receive(fd)? {
+            match calls.receive(only.as_fd())? {
                 Some(0) => break,
                 Some(count) => {
                     arrived.fetch_add(count as u64, Ordering::Relaxed);
@@ -482,6 +490,10 @@ mod tests {
         Exchange::Windowed(Window { sockets, groups: window, messages: 1, answers: 1, answer: 64 })
     }
 
+    const fn one_way(sockets: usize) -> Exchange {
+        Exchange::OneWay { sockets }
+    }
+
     fn floor(kind: Kind, exchange: Exchange, wait: Wait) -> Floor {
         let settings = SocketSettings { cut_on_close: true, ..SocketSettings::default() };
         Floor { kind, exchange, size: 64, wait, cpus: vec![(None, None)], settings }
@@ -491,7 +503,9 @@ mod tests {
     fn every_exchange_moves_messages() {
         let connect = Exchange::Connect { answer: 16 };
         for kind in [Kind::Tcp, Kind::Udp, Kind::Unix] {
-            for exchange in [Exchange::PingPong { answer: 16 }, echo(1, 16), echo(64, 1), Exchange::OneWay, connect] {
+            for exchange in
+                [Exchange::PingPong { answer: 16 }, echo(1, 16), echo(64, 1), one_way(1), one_way(20), connect]
+            {
                 if (kind, exchange) == (Kind::Udp, connect) {
                     continue;
                 }
@@ -542,7 +556,7 @@ mod tests {
     #[test]
     fn large_messages_flow_as_fast_as_small_ones() {
         for kind in [Kind::Tcp, Kind::Unix] {
-            for exchange in [echo(1, 2), echo(8, 2), Exchange::OneWay, Exchange::PingPong { answer: 16 }] {
+            for exchange in [echo(1, 2), echo(8, 2), one_way(1), one_way(8), Exchange::PingPong { answer: 16 }] {
                 let large = Floor { size: 32 << 20, ..floor(kind, exchange, Wait::Block) };
                 let measured = || large.measure().unwrap_or_else(|error| panic!("{kind:?} {exchange:?}: {error}"));
                 // Some gigabits; when the time went by before the first byte, it was a thousandth of that. Again where others have the

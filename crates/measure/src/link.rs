@@ -198,6 +198,16 @@ pub enum LinkError {
         /// How long.
         millis: u64,
     },
+    /// A far end that had reported what it received does not report any more.
+    #[error(
+        "{who} has not reported for {millis} ms: it is gone or stopped, or was started anew; what arrived there of the rest is not known"
+    )]
+    Unreported {
+        /// The far end, or one receiver of a group.
+        who: String,
+        /// How long it was waited for.
+        millis: u64,
+    },
     /// The user interrupted the run.
     #[error("interrupted")]
     Interrupted,

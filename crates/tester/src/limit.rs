@@ -90,16 +90,19 @@ impl Shape {
         if lone && wire.messages_per_operation() <= 1.0 {
             return whole(Exchange::PingPong { answer }, format!("one at a time, {text}"));
         }
+        let threads = pairs(settings, &[]).len();
+        let sockets = (wire.sockets as usize).div_ceil(threads);
         if plan.test == Test::Updates || plan.unbounded || out.messages == 0.0 || back.messages == 0.0 {
             let from_far = out.messages == 0.0;
             let way = if from_far { back } else { out };
-            let text = format!("{} B one way {by}", bytes(way));
-            let (exchange, size) = (Exchange::OneWay, bytes(way));
+            let text = match sockets {
+                1 => format!("{} B one way {by}", bytes(way)),
+                _ => format!("{} B one way on each of {} sockets {by}", bytes(way), wire.sockets),
+            };
+            let (exchange, size) = (Exchange::OneWay { sockets }, bytes(way));
             return Shape { exchange, size, messages: way.messages, from_far, text };
         }
         let operations = if plan.test == Test::Latency { 1 } else { in_flight };
-        let threads = pairs(settings, &[]).len();
-        let sockets = (wire.sockets as usize).div_ceil(threads);
         let messages = operations as f64 * wire.messages_per_operation();
         let bound = wire.in_flight_max.map_or(f64::INFINITY, |most| (most * u64::from(plan.channels)) as f64);
         let messages = (messages.min(bound) / (threads * sockets) as f64).max(1.0);

@@ -1,10 +1,11 @@
-//! A window on each of many sockets. One thread a side asks the kernel which of them have something, as any server does.
+//! Many sockets, with a window on each or messages one way. One thread a side asks the kernel which of them have something, as any server does.
 
 use super::{BULK, Calls, Floor, Group, Kind};
 use crate::poller::Poller;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// One socket of the many.
 #[derive(Debug, Clone)]
@@ -53,6 +54,30 @@ impl Floor {
                 return Ok(());
             }
         }
+    }
+
+    /// Receives from every socket until `stop` is set or a stream ends.
+    pub(super) fn sinks(
+        &self,
+        fds: &[OwnedFd],
+        mut calls: Calls,
+        arrived: &AtomicU64,
+        stop: &AtomicBool,
+    ) -> io::Result<()> {
+        let mut poller = Poller::new()?;
+        for (token, fd) in fds.iter().enumerate() {
+            poller.add(fd.as_fd(), token as u64, false)?;
+        }
+        while !stop.load(Ordering::Relaxed) {
+            calls.wait(&mut poller)?;
+            while let Some(ready) = poller.next() {
+                match calls.receive_some(fds[ready.token as usize].as_fd(), false)? {
+                    Some(0) if self.kind != Kind::Udp => return Ok(()),
+                    came => arrived.fetch_add(came.unwrap_or(0) as u64, Ordering::Relaxed),
+                };
+            }
+        }
+        Ok(())
     }
 
     /// Sends what may go on a socket, and has the kernel say when there is room for the rest.

@@ -58,6 +58,8 @@ pub(super) struct Drive<'a> {
     count: u64,
     /// The last time at which an operation came to its end, or none was in flight.
     heard: Instant,
+    /// Whether operations have been sent without a window since, of which none has arrived yet.
+    unheard: bool,
     /// Polls of the link since then.
     silent_polls: u32,
     /// The counters of host and link, as read before the present silence, if there is one, and when.
@@ -134,6 +136,7 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
             Until::Elapsed(_) => u64::MAX,
         },
         heard: now,
+        unheard: false,
         silent_polls: 0,
         counters: (now, Counters::default()),
         channels: share.channels(),
@@ -254,7 +257,7 @@ impl Drive<'_> {
             self.plan_repeat(now);
         }
         if heard {
-            (self.heard, self.silent_polls) = (now, 0);
+            (self.heard, self.unheard, self.silent_polls) = (now, false, 0);
         } else {
             self.silent_polls += 1;
         }
@@ -373,7 +376,10 @@ impl Drive<'_> {
                     stages.done(tag, now);
                 }
             }
-            Outcome::Sent => self.accounts.sent += u64::from(self.phase == Phase::Counted),
+            Outcome::Sent => {
+                self.accounts.sent += u64::from(self.phase == Phase::Counted);
+                self.unheard = true;
+            }
             Outcome::Done
             | Outcome::Recovered
             | Outcome::Withdrawn
@@ -489,6 +495,9 @@ impl Drive<'_> {
         if may_pause && self.shared.watch.pauses_after(self.closed) {
             self.phase = Phase::Paused;
         }
+        if self.phase == Phase::Paused || self.closed >= self.shared.enough() {
+            self.silence_lasts(now);
+        }
     }
 
     /// Sets the end of the next repeat: on the plan's grid, unless an operation has taken longer than a repeat.
@@ -504,7 +513,8 @@ impl Drive<'_> {
     /// Checks whether the link has stalled or the run is to end early.
     fn check(&mut self, now: Instant) -> Result<(), LinkError> {
         let stall = self.patience();
-        if self.updates.is_none() && self.slots.in_flight() == 0 && self.held.is_none() {
+        let waits = self.slots.in_flight() > 0 || self.held.is_some() || self.unheard;
+        if self.updates.is_none() && !waits {
             self.heard = now;
         } else if now >= self.last_heard() + stall {
             return Err(LinkError::Stalled { millis: u64::try_from(stall.as_millis()).unwrap_or(u64::MAX) });
@@ -560,7 +570,9 @@ impl Drive<'_> {
             // The operations in flight when nothing more came have given no sign in time.
             if matches!(error, LinkError::Stalled { .. }) {
                 self.accounts.lost += self.slots.counted_in_flight();
-                self.silence_lasts();
+                if self.phase == Phase::Counted {
+                    self.silence_lasts(self.link.now());
+                }
             }
         }
         if self.updates.is_none() || error.is_some() {
@@ -568,7 +580,9 @@ impl Drive<'_> {
         }
         self.accounts.started = self.slots.started();
         let cut_short = self.phase == Phase::Counted && error.is_some();
-        let unfinished = if cut_short { self.recorder.close(self.heard) } else { Tally::default() };
+        // Without a window it was sent to the end.
+        let end = if self.shared.plan.unbounded { self.link.now() } else { self.heard };
+        let unfinished = if cut_short { self.recorder.close(end) } else { Tally::default() };
         let excess = if cut_short { 0 } else { self.closed.saturating_sub(self.shared.enough()) };
         Found {
             recorded: self.recorder.finish(excess as usize),

@@ -35,6 +35,8 @@ pub struct FakeLink {
     missing: Loss,
     /// The time from which on nothing arrives.
     pub dead_from: u64,
+    /// The time from which on the far end, which reported until then, does not.
+    pub mute_from: u64,
     /// Whether parts of an operation arrive all the time.
     pub progresses: bool,
     /// Whether answers are to open the window.
@@ -66,6 +68,7 @@ impl FakeLink {
             unsubscribed: Vec::new(),
             missing: Loss::default(),
             dead_from: u64::MAX,
+            mute_from: u64::MAX,
             progresses: false,
             opens_window: false,
             channels: BTreeMap::new(),
@@ -225,7 +228,12 @@ impl Link for FakeLink {
         if self.progresses { self.now() } else { Instant::ZERO }
     }
 
-    fn far_end(&mut self, _: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+    fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
+        if self.far.is_some() && self.now >= self.mute_from {
+            self.now = until.as_nanos();
+            self.deliver(self.now, done);
+            return Ok(None);
+        }
         if self.far.is_some() {
             self.now += 2 * self.delay_ns;
             self.deliver(self.now, done);

@@ -250,6 +250,21 @@ fn a_single_operation_that_is_only_ever_given_up_has_stalled() {
     near(found.elapsed_s, 0.08);
 }
 
+/// Datagrams that get lost from 0.17 s on are all given up in time, so that nothing else tells of a far end that is gone.
+#[test]
+fn a_far_end_that_reports_no_more_is_told_and_the_silence_lasts_to_the_end() {
+    let fate = |_, t: f64| Service { busy_ns: 50_000, outcome: if t < 0.17 { Outcome::Done } else { Outcome::Lost } };
+    let mut link = FakeLink::new(9_000, fate).telling();
+    link.mute_from = 1_000_000_007 + 170_000_000;
+    let found = over(link, &Plan { window: 4, ..plan() });
+    let who = "the far end".to_owned();
+    assert_eq!(found.error, Some(LinkError::Unreported { who, millis: 500 }));
+    assert!(found.verdict.text.contains("has not reported for 500 ms"), "{}", found.verdict.text);
+    let stall = found.stalls.last().expect("the silence at the end");
+    near(stall.at_s + stall.lasted_s, found.elapsed_s);
+    near(stall.at_s, 0.15);
+}
+
 #[test]
 fn a_far_end_that_never_answers_has_failed() {
     let mut link = FakeLink::steady(8_000, 2_000);

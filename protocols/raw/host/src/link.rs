@@ -115,6 +115,16 @@ impl<D: TransportCounters<Machine = Client>> RawLink<D> {
         }
     }
 
+    /// Returns the receivers of a group that have not reported in this time, as an error.
+    fn unreported(&self, waited_ns: u64) -> Option<LinkError> {
+        let has_reported = |number: usize| self.received.iter().any(|(channel, _)| *channel as usize == number);
+        let each = self.driver.machine().receivers().enumerate();
+        let missing: Vec<String> =
+            each.filter(|(number, _)| !has_reported(*number)).map(|(_, address)| address.to_string()).collect();
+        let (who, millis) = (format!("{} of the group", missing.join(", ")), waited_ns.div_ceil(1_000_000));
+        (!missing.is_empty()).then_some(LinkError::Unreported { who, millis })
+    }
+
     /// Returns the driver.
     pub(crate) fn driver(&self) -> &D {
         &self.driver
@@ -224,11 +234,12 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
         self.reports = 0;
         self.far_end = FarEnd::default();
         self.received.clear();
+        let asked = self.now();
         self.driver.command(Command::Report);
         while self.reports < self.channels {
             let now = self.now();
             if now >= until {
-                return Ok(None);
+                return self.unreported(until.nanos_since(asked)).map_or(Ok(None), Err);
             }
             self.turn(Wait::Block, until, done)?;
         }

@@ -1,6 +1,6 @@
 //! The readings of counters: around the counted time, around pauses, and around silences.
 
-use super::{Drive, Phase, TICK};
+use super::{Drive, TICK};
 use crate::run::accounts::Reading;
 use crate::run::silences::Ended;
 use crate::{Counters, FarEnd, LinkError, Loss, Mode};
@@ -24,7 +24,8 @@ impl Drive<'_> {
             from,
             operations_late: due.unwrap_or(in_flight as u64),
             attended: f64::from(self.silent_polls) >= polls_due / 2.0 - 2.0,
-            sends: self.mode != Mode::Receive || self.link.tcp().is_none(),
+            // Without a window nothing is waited for, and what was lost shows only in the far end's counters.
+            sends: !self.shared.plan.unbounded && (self.mode != Mode::Receive || self.link.tcp().is_none()),
         };
         let (before, after) = (self.counters.1, self.read_counters());
         self.recorder.silence_ended(how, &before, &after);
@@ -69,7 +70,8 @@ impl Drive<'_> {
         }
     }
 
-    /// Requests the counters of the far end. A far end that reported none the first time gets no further request.
+    /// Requests the counters of the far end. A far end that reported none the first time gets no further request; one that was waited for in
+    /// vain later is gone.
     pub(super) fn ask(&mut self, first: bool) -> Result<Option<FarEnd>, LinkError> {
         if !first && self.accounts.far[0].is_none() {
             return Ok(None);
@@ -79,16 +81,18 @@ impl Drive<'_> {
         let now = self.link.now();
         self.settle(now, now)?;
         self.heard = now;
-        reported
+        let reported = reported?;
+        if reported.is_none() && !first && now >= until {
+            let millis = u64::try_from(self.shared.plan.stall.as_millis()).unwrap_or(u64::MAX);
+            return Err(LinkError::Unreported { who: "the far end".to_owned(), millis });
+        }
+        Ok(reported)
     }
 
-    /// Keeps the silence in which the run has ended.
-    pub(super) fn silence_lasts(&mut self) {
-        let (now, in_flight) = (self.link.now(), self.slots.in_flight());
-        if self.phase == Phase::Counted
-            && let Some(from) = self.recorder.note(now, true, true)
-        {
-            self.silence_ended(from, now, in_flight);
+    /// Keeps the silence in which the counted time has come to its end.
+    pub(super) fn silence_lasts(&mut self, now: Instant) {
+        if let Some(from) = self.recorder.note(now, true, true) {
+            self.silence_ended(from, now, self.slots.in_flight());
         }
     }
 }

@@ -57,7 +57,7 @@ fn better(best: &mut Option<f64>, found: Option<f64>) {
 fn rate(settings: &SocketSettings, near: usize, far: usize) -> Option<f64> {
     let floor = Floor {
         kind: Kind::Tcp,
-        exchange: Exchange::OneWay,
+        exchange: Exchange::OneWay { sockets: 1 },
         size: SIZE,
         wait: Wait::Block,
         cpus: vec![(Some(near), Some(far))],

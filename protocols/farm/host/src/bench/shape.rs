@@ -177,7 +177,7 @@ impl Shape {
             cpus => cpus.iter().map(|cpu| (Some(*cpu), Some(*cpu))).collect(),
         };
         let size = self.size as usize + hodo_farm::wire::HEADER;
-        let (kind, exchange) = (Kind::Tcp, Exchange::OneWay);
+        let (kind, exchange) = (Kind::Tcp, Exchange::OneWay { sockets: 1 });
         let floor = Floor { kind, exchange, size, wait: self.wait, cpus, settings: self.settings() };
         let found = floor.measure()?;
         Ok(PlainLoop {
