@@ -105,6 +105,20 @@ def test_ends_that_would_never_let_each_other_run_are_refused():
     assert "neither lets the other run" in done.stderr or "SCHED_FIFO is refused" in done.stderr, done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "prefix"),
+    [
+        (["serve", "tcp://127.0.0.1:0", "--threads", "0"], []),
+        (["hub", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"], ["taskset", "-c", "0"]),
+        (["farm", "node", "--to", "127.0.0.1:9"], ["taskset", "-c", "0"]),
+    ],
+    ids=lambda value: value[0] if value else "",
+)
+def test_a_daemon_whose_pollers_would_let_nothing_else_of_it_run_is_refused(words, prefix):
+    done = command.hodo(*words, "--realtime", "--wait", "spin", prefix=prefix, within=20)
+    assert done.returncode == 2 and "never let its log and pages run" in done.stderr, done.stderr
+
+
 def test_realtime_is_a_class_of_both_sides_or_a_clear_error(tmp_path):
     plan = ["bench", "tcp", "--test", "latency", "--sizes", "64", *command.SHORT]
     done = command.hodo(*plan, "--realtime", "--json", "-")

@@ -41,7 +41,7 @@ fn show(pages: &HubPages, path: &str) -> Result<Outcome, Error> {
 
 fn serve(options: &HubServe) -> Result<Outcome, Error> {
     options.log.open("hodo hub", options.verbose)?;
-    options.realtime.begin()?;
+    options.realtime.begin_serving(options.wait, 1)?;
     let hub = HubDaemon::start(HubSettings {
         listen: options.listen,
         allow: options.allow.clone(),

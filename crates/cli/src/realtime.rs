@@ -3,6 +3,7 @@
 use crate::Error;
 use clap::Args;
 use hodo_io::scheduling::{self, PRIORITY};
+use hodo_machine::Wait;
 use std::io::ErrorKind;
 
 /// The scheduling class of a command's threads.
@@ -15,6 +16,23 @@ pub struct RealtimeOptions {
 }
 
 impl RealtimeOptions {
+    /// Puts this thread into the class like [`Self::begin`], in a daemon of so many serving threads; 0 is one per processor. They may not poll
+    /// on all processors: what writes the log and the pages would never run.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the remedy if they would, or this process may not.
+    pub fn begin_serving(&self, wait: Wait, threads: usize) -> Result<(), Error> {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let pollers = if threads == 0 { processors } else { threads };
+        if self.realtime && wait == Wait::Spin && pollers >= processors {
+            return Err(Error::Usage(format!(
+                "--realtime --wait spin: {pollers} serving threads would poll on all {processors} processors of this process, and never let its \
+                 log and pages run; leave one free (fewer --threads, more processors), or take --wait adaptive"
+            )));
+        }
+        self.begin()
+    }
+
     /// Puts this thread into the class, and all that it starts from now on.
     ///
     /// # Errors

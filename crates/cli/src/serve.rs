@@ -22,7 +22,7 @@ const LINE_MAX: u64 = 64;
 /// Serves until a signal comes.
 pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     serve.log.open("hodo serve", false)?;
-    serve.realtime.begin()?;
+    serve.realtime.begin_serving(serve.wait, usize::from(serve.threads))?;
     hodo_tester::check_congestion(serve.congestion.as_deref())?;
     let stop = interrupt::flag_of_daemon(&serve.log)?;
     if serve.until_stdin_closes {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Runs a controller until a signal comes, or until what it was to make has its verdict.
 pub fn run(options: &ControllerOptions) -> Result<Outcome, Error> {
-    options.process.open_log("controller")?;
+    options.process.open_log("controller", options.threads)?;
     let controller = ControllerDaemon::start(settings(options)?)?;
     announce(controller.daemon(), controller.address(), options.process.until_stdin_closes)?;
     let decided = controller.run()?;

@@ -22,7 +22,7 @@ const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
 pub fn run(options: &NodeOptions) -> Result<Outcome, Error> {
-    options.process.open_log("node")?;
+    options.process.open_log("node", 1)?;
     let settings = NodeSettings {
         config: config(options),
         programs: options.deciders.programs(),

@@ -46,10 +46,10 @@ pub struct ProcessOptions {
 }
 
 impl ProcessOptions {
-    /// Opens the log of a part of the farm, and enters the scheduling class of its threads.
-    pub fn open_log(&self, part: &str) -> Result<(), Error> {
+    /// Opens the log of a part of the farm, and enters the scheduling class of its threads, which are so many.
+    pub fn open_log(&self, part: &str, threads: u16) -> Result<(), Error> {
         self.log.open(&format!("hodo farm {part}"), self.verbose)?;
-        self.realtime.begin()
+        self.realtime.begin_serving(self.wait, usize::from(threads))
     }
 
     /// Returns the settings of a process.

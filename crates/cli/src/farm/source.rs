@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Gives events until all have their verdict, or a signal comes.
 pub fn run(options: &SourceOptions) -> Result<Outcome, Error> {
-    options.process.open_log("source")?;
+    options.process.open_log("source", 1)?;
     let settings = settings(options)?;
     let stop = interrupt::flag_of_daemon(&options.process.log)?;
     if options.process.until_stdin_closes {

@@ -20,7 +20,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     options.log.open("hodo pva serve", options.verbose)?;
-    options.realtime.begin()?;
+    options.realtime.begin_serving(options.wait.unwrap_or_default(), 1)?;
     let daemon = ServeDaemon::start(&ServeSettings {
         file: options.file.clone(),
         listen: options.listen,

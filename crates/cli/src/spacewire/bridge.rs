@@ -31,7 +31,7 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
         return Ok(Outcome::Done);
     }
     options.log.open("hodo spacewire bridge", options.verbose)?;
-    options.realtime.begin()?;
+    options.realtime.begin_serving(options.wait, 1)?;
     let bridge = BridgeDaemon::start(
         plan,
         BridgeSettings {
