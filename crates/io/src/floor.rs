@@ -96,8 +96,10 @@ pub struct Floor {
     /// The processors of the near and the far thread, a pair for each pair of threads; `None` leaves the choice to the
     /// kernel.
     pub cpus: Vec<(Option<usize>, Option<usize>)>,
-    /// The settings of the sockets on the near side; the far side has the usual ones.
+    /// The settings of the sockets on the near side.
     pub settings: SocketSettings,
+    /// The settings of those on the far side.
+    pub far_settings: SocketSettings,
 }
 
 /// The result of a floor.
@@ -190,7 +192,9 @@ impl Floor {
         if self.kind == Kind::Udp && self.sockets() > 1 {
             sys::connect(far.as_fd(), &sys::local_address(near.as_fd())?)?;
         }
-        for (fd, buffer) in [(near.as_fd(), self.settings.socket_buffer), (far.as_fd(), None)] {
+        for (fd, buffer) in
+            [(near.as_fd(), self.settings.socket_buffer), (far.as_fd(), self.far_settings.socket_buffer)]
+        {
             if self.kind == Kind::Udp {
                 connect::set_buffers(fd, buffer.unwrap_or(4 << 20))?;
                 // Without it each datagram comes alone, which is all that such a kernel can do.
@@ -205,7 +209,7 @@ impl Floor {
     fn tcp_pair(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (listener, place) = connections::listener(Kind::Tcp)?;
         let near = place.connect(&self.settings)?;
-        Ok((near, connections::accept(Kind::Tcp, listener.as_fd())?))
+        Ok((near, connections::accept(Kind::Tcp, listener.as_fd(), &self.far_settings)?))
     }
 
     fn near(&self, fds: Vec<OwnedFd>, cpu: Option<usize>, arrived: &AtomicU64) -> io::Result<Measurement> {
@@ -496,7 +500,7 @@ mod tests {
 
     fn floor(kind: Kind, exchange: Exchange, wait: Wait) -> Floor {
         let settings = SocketSettings { cut_on_close: true, ..SocketSettings::default() };
-        Floor { kind, exchange, size: 64, wait, cpus: vec![(None, None)], settings }
+        Floor { kind, exchange, size: 64, wait, cpus: vec![(None, None)], far_settings: settings.clone(), settings }
     }
 
     #[test]
@@ -580,8 +584,8 @@ mod tests {
     #[test]
     fn two_that_spin_on_one_processor_let_each_other_run() {
         let cpu = affinity::allowed_cpus().unwrap().first().copied();
-        let (kind, exchange, settings) = (Kind::Tcp, Exchange::PingPong { answer: 64 }, SocketSettings::default());
-        let floor = Floor { kind, exchange, size: 64, wait: Wait::Spin, cpus: vec![(cpu, cpu)], settings };
+        let (kind, exchange) = (Kind::Tcp, Exchange::PingPong { answer: 64 });
+        let floor = Floor { cpus: vec![(cpu, cpu)], ..floor(kind, exchange, Wait::Spin) };
         // Again where others have the processor meanwhile, because they are given way to as well.
         let fast = (0..20).any(|_| floor.measure().unwrap().messages_per_s > 2000.0);
         assert!(fast, "a time slice each would make it some 200");

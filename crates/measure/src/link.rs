@@ -92,6 +92,34 @@ pub struct FarEnd {
     pub stages: Vec<(&'static str, Spans)>,
 }
 
+/// The wait for a far end's report. It is in vain once nothing has come to its end, or got through, for as long as it was to last.
+#[derive(Debug, Clone)]
+pub struct ReportWait {
+    patience: Duration,
+    heard: Instant,
+    ended: usize,
+}
+
+impl ReportWait {
+    /// Begins `now`, to last until `until`, with what has come to its end before.
+    #[must_use]
+    pub fn begin(now: Instant, until: Instant, done: &[Completion]) -> ReportWait {
+        ReportWait { patience: until - now, heard: now, ended: done.len() }
+    }
+
+    /// Returns until when the wait lasts by what is known `now`: the [progress](Link::progress) of the link, and what has come to its end;
+    /// `None` if it is over.
+    pub fn until(&mut self, now: Instant, progress: Instant, done: &[Completion]) -> Option<Instant> {
+        let is_heard = |completion: &Completion| !matches!(completion.outcome, Outcome::Lost | Outcome::Sent);
+        if done.iter().skip(self.ended).any(is_heard) {
+            self.heard = now;
+        }
+        self.ended = done.len();
+        let until = self.heard.max(progress) + self.patience;
+        (now < until).then_some(until)
+    }
+}
+
 /// A link that the tester drives: operations of a size, over channels, with a window in flight.
 pub trait Link {
     /// Starts an operation. It is on its way after the next [`Link::poll`].
@@ -136,7 +164,8 @@ pub trait Link {
     fn unsubscribe(&mut self) {}
 
     /// Requests the counters and the CPU usage of the far end. Operations in flight go on; their completions are
-    /// appended.
+    /// appended. The report may stand behind much else, so it is waited for beyond `until` as long as anything gets through
+    /// ([`ReportWait`]). `None` if the far end does not report, or not in this time.
     ///
     /// # Errors
     /// Any [`LinkError`]: the link cannot go on.
@@ -217,4 +246,26 @@ pub enum LinkError {
     /// The link cannot do what the plan asks.
     #[error("{0}")]
     Unsupported(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lets a report stand behind 400 ms of data, of which something ends, or gets through, now and then.
+    #[test]
+    fn a_report_behind_much_else_is_waited_for_and_one_that_never_comes_is_not() {
+        let at = Instant::from_nanos;
+        let ms = |ms: u64| at(1_000_000_000 + ms * 1_000_000);
+        let mut done = vec![Completion { tag: 1, outcome: Outcome::Done }];
+        let mut wait = ReportWait::begin(ms(0), ms(100), &done);
+        assert_eq!(wait.until(ms(90), at(0), &done), Some(ms(100)));
+        done.push(Completion { tag: 2, outcome: Outcome::Done });
+        assert_eq!(wait.until(ms(95), at(0), &done), Some(ms(195)));
+        assert_eq!(wait.until(ms(190), ms(180), &done), Some(ms(280)));
+        // What is given up, or leaves, is no sign of the far end.
+        done.push(Completion { tag: 3, outcome: Outcome::Lost });
+        done.push(Completion { tag: 4, outcome: Outcome::Sent });
+        assert_eq!(wait.until(ms(280), ms(180), &done), None);
+    }
 }

@@ -6,7 +6,7 @@ use crate::open::socket_settings;
 use crate::simulated::streams_assume;
 use crate::{Error, Line, Opened, Settings};
 use hodo_io::floor::{Exchange, Floor as Bare, Found, Kind, Window};
-use hodo_io::{PathOptions, TcpCounters};
+use hodo_io::{PathOptions, SocketSettings, TcpCounters};
 use hodo_measure::limits::{Carrier, Conditions, Ip, Model, ModelledWay, OnTheWire, Path, RoundTrip, Transport, Way};
 use hodo_measure::{Limit, Measurement, PlainLoop, Plan, TcpTimes, Test, limits};
 use std::net::SocketAddr;
@@ -19,15 +19,17 @@ pub fn plain_loop(wire: &OnTheWire, settings: &Settings, plan: &Plan, far_cpus: 
     let wire = &wire.as_handed_over();
     let shape = Shape::of(wire, settings, plan);
     let mut cpus = pairs(settings, far_cpus);
+    // At loopback, whose sockets are bound to no other address or interface.
+    let path = PathOptions { mss: settings.path.mss, ..PathOptions::default() };
+    // What was asked for is of this side alone.
+    let mut sides = (socket_settings(&Settings { pace: None, path, ..settings.clone() }), SocketSettings::default());
     if shape.from_far {
         // The payload comes from the far side.
         cpus.iter_mut().for_each(|(near, far)| std::mem::swap(near, far));
+        std::mem::swap(&mut sides.0, &mut sides.1);
     }
-    // At loopback, whose sockets are bound to no other address or interface.
-    let path = PathOptions { mss: settings.path.mss, ..PathOptions::default() };
-    let (wait, socket_settings) = (plan.wait, socket_settings(&Settings { pace: None, path, ..settings.clone() }));
-    let kind = kind(wire.carrier);
-    let bare = Bare { kind, exchange: shape.exchange, size: shape.size, wait, cpus, settings: socket_settings };
+    let (kind, (settings, far_settings)) = (kind(wire.carrier), sides);
+    let bare = Bare { kind, exchange: shape.exchange, size: shape.size, wait: plan.wait, cpus, settings, far_settings };
     let mut found = measured(&bare)?;
     let mut text = shape.text;
     if let (Some(hop), Exchange::PingPong { .. }) = (&wire.behind, shape.exchange) {

@@ -65,12 +65,11 @@ impl Place {
     }
 }
 
-/// Accepts the next connection of a listener. It has the settings of a server that nobody told any: those of a floor are of the side that
-/// measures.
-pub(super) fn accept(kind: Kind, listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+/// Accepts the next connection of a listener.
+pub(super) fn accept(kind: Kind, listener: BorrowedFd<'_>, settings: &SocketSettings) -> io::Result<OwnedFd> {
     let (fd, _) = sys::accept(listener)?;
     if kind == Kind::Tcp {
-        prepare_stream(fd.as_fd(), &loopback(), &SocketSettings::default())?;
+        prepare_stream(fd.as_fd(), &loopback(), settings)?;
     }
     Ok(fd)
 }
@@ -119,7 +118,7 @@ impl Floor {
         let out = vec![0x55u8; answer];
         let mut calls = Calls::one_by_one(self, self.size.max(answer));
         while !stop.load(Ordering::Relaxed) {
-            let fd = match accept(self.kind, listener) {
+            let fd = match accept(self.kind, listener, &self.far_settings) {
                 Ok(fd) => fd,
                 Err(error) if sys::is_vain(&error) || error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error),

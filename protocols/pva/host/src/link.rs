@@ -33,7 +33,9 @@ use crate::report::{self, REPORT};
 use connects::Connects;
 use feeds::Feeds;
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
-use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes};
+use hodo_measure::{
+    Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, ReportWait, Subscription, TcpTimes,
+};
 use hodo_tester::{FarEndProcess, TransportCounters, ended, until_ready};
 use payload::{Payload, content};
 use reporter::Reporter;
@@ -453,15 +455,14 @@ impl<D: TransportCounters<Machine = Client>> Link for PvaLink<D> {
             let usage = self.target.far_process.as_ref().and_then(FarEndProcess::usage);
             return Ok(usage.map(|usage| FarEnd { usage: Some(usage), ..FarEnd::default() }));
         }
+        let mut wait = ReportWait::begin(self.now(), until, done);
         // One that was asked for earlier does not count.
         for is_asked in [self.reporter.is_asked(), true] {
             if is_asked {
                 self.ask_report();
             }
             while self.reporter.is_asked() {
-                if self.now() >= until {
-                    return Ok(None);
-                }
+                let Some(until) = wait.until(self.now(), self.progress(), done) else { return Ok(None) };
                 self.turn(Wait::Block, until, done)?;
             }
         }

@@ -2,7 +2,8 @@
 
 use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
-    ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription, TcpTimes, Usage,
+    ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, ReportWait, Subscription,
+    TcpTimes, Usage,
 };
 use hodo_raw::wire::HEADER;
 use hodo_raw::wire::updates::STAMP;
@@ -235,13 +236,13 @@ impl<D: TransportCounters<Machine = Client>> Link for RawLink<D> {
         self.far_end = FarEnd::default();
         self.received.clear();
         let asked = self.now();
+        let mut wait = ReportWait::begin(asked, until, done);
         self.driver.command(Command::Report);
         while self.reports < self.channels {
-            let now = self.now();
-            if now >= until {
+            let Some(wait_until) = wait.until(self.now(), self.progress(), done) else {
                 return self.unreported(until.nanos_since(asked)).map_or(Ok(None), Err);
-            }
-            self.turn(Wait::Block, until, done)?;
+            };
+            self.turn(Wait::Block, wait_until, done)?;
         }
         self.tell_receivers();
         let stages = self.driver.machine_mut().far_stages().iter();

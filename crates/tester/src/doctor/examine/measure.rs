@@ -62,6 +62,7 @@ fn rate(settings: &SocketSettings, near: usize, far: usize) -> Option<f64> {
         wait: Wait::Block,
         cpus: vec![(Some(near), Some(far))],
         settings: settings.clone(),
+        far_settings: settings.clone(),
     };
     floor.measure().ok().map(|found| found.messages_per_s * 8.0 * SIZE as f64)
 }

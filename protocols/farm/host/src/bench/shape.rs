@@ -178,7 +178,8 @@ impl Shape {
         };
         let size = self.size as usize + hodo_farm::wire::HEADER;
         let (kind, exchange) = (Kind::Tcp, Exchange::OneWay { sockets: 1 });
-        let floor = Floor { kind, exchange, size, wait: self.wait, cpus, settings: self.settings() };
+        let (settings, far_settings) = (self.settings(), self.settings());
+        let floor = Floor { kind, exchange, size, wait: self.wait, cpus, settings, far_settings };
         let found = floor.measure()?;
         Ok(PlainLoop {
             operations_per_s: found.messages_per_s,

@@ -11,7 +11,7 @@ use super::served::{CONTROL, RECEIVE, SEND, cut, message_at, say};
 use crate::{AddressOfQueuePair, DeviceError, Region, Reliability};
 use hodo_machine::{Closed, Difference, Instant, Sampling, Stamp, Stamps, Wait};
 use hodo_measure::{
-    ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, Subscription,
+    ClockDifference, Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, ReportWait, Subscription,
 };
 use hodo_roce::{Completion as Work, ReceiveRequest, Remote, ScatterEntry, SendRequest, Status};
 use std::collections::VecDeque;
@@ -411,12 +411,10 @@ impl<B: Backend> Link for RdmaLink<B> {
 
     fn far_end(&mut self, until: Instant, done: &mut Vec<Completion>) -> Result<Option<FarEnd>, LinkError> {
         self.report.last = None;
+        let mut wait = ReportWait::begin(self.now(), until, done);
         self.ask()?;
         while self.report.last.is_none() {
-            let now = self.now();
-            if now >= until {
-                return Ok(None);
-            }
+            let Some(until) = wait.until(self.now(), self.progress(), done) else { return Ok(None) };
             self.turn(Wait::Block, until, done)?;
         }
         // The acknowledgement leaves now: nobody may turn this link for a while.
