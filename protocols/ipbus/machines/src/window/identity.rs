@@ -84,36 +84,48 @@ impl Slot {
         Some(reply.order.bytes_32(told & !ID | self.first? & ID))
     }
 
-    /// Tells whether a reply is this packet's: each transaction is its request's and has its data, up to the first that
-    /// failed, and nothing is behind them.
+    /// Returns how many bytes of a reply are this packet's, if it is its reply: each transaction is its request's and has its data, up to
+    /// the first that failed. Bytes behind them are nobody's: a device with a wide data path fills up its packets.
     #[inline]
-    pub(super) fn is_answered_by(&self, reply: &Packet<'_>) -> bool {
+    pub(super) fn answered_by(&self, reply: &Packet<'_>) -> Option<usize> {
         let order = self.order();
         let body = self.packet.get(HEADER..).unwrap_or_default();
         if order != reply.order {
-            return false;
+            return None;
+        }
+        if self.key.is_none() {
+            return self.is_greeted_by(reply).then_some(HEADER);
         }
         let asked = Packet { header: reply.header, order, body };
         let mut replies = reply.replies();
+        let mut length = HEADER;
         for request in asked.requests() {
             // What nobody can read may be answered by anything.
-            let Ok(request) = request else { return true };
-            let Some(Ok(told)) = replies.next() else { return false };
+            let Ok(request) = request else { return Some(HEADER + reply.body.len()) };
+            let Some(Ok(told)) = replies.next() else { return None };
+            length += WORD * (1 + told.data.len());
             // What a device cannot read, it need not repeat.
             if told.header.info == Info::BadHeader {
-                return true;
+                return Some(length);
             }
             if (told.header.id, told.header.kind) != (request.header.id, request.header.kind) {
-                return false;
+                return None;
             }
             if told.header.info != Info::Done {
-                return true;
+                return Some(length);
             }
             let words = request.header.kind.reply_words(usize::from(request.header.words)) - 1;
             if told.data.len() != words {
-                return false;
+                return None;
             }
         }
-        replies.next().is_none()
+        Some(length)
+    }
+
+    /// Tells whether a reply to a greeting is its own: firmware answers reads of no words in many ways, of which the first
+    /// transaction's number is enough, and nothing at all is as good.
+    fn is_greeted_by(&self, reply: &Packet<'_>) -> bool {
+        let told = reply.body.first_chunk::<WORD>().map(|first| reply.order.u32(*first) & ID);
+        told.is_none_or(|told| self.first_header().is_some_and(|asked| asked & ID == told))
     }
 }
