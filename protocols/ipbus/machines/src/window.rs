@@ -235,8 +235,9 @@ pub struct Window {
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
-    /// So often it began anew since a packet was answered.
+    /// So often it began anew since a packet was answered, and the last number that it began with.
     resumed: u32,
+    resumed_at: u16,
     sharing: Sharing,
     progress: Progress,
     counters: WindowCounters,
@@ -375,6 +376,7 @@ impl Window {
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
             resumed: 0,
+            resumed_at: 0,
             sharing: Sharing::new(config.own_ids.unwrap_or_default()),
             progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),

@@ -19,8 +19,10 @@ const TRIES_MIN: u32 = 3;
 /// So often packets are sent again at the usual intervals before any of them is taken: a network that loses a third does not lose as many in a
 /// row.
 const VAIN: u32 = 16;
-/// So often a window begins anew, with the number that the status tells, before a packet is answered.
+/// So often a window begins anew, with any other number that the status tells, before a packet is answered.
 const RESUMES: u32 = 24;
+/// The numbers that others may have taken since the status told the last one.
+const TAKEN: u16 = 1024;
 /// So often an answer has to be late before the reply to a greeting that was done is waited for no longer.
 const GREETING_TRIES: u32 = 2;
 /// Status requests that are waited for at most; the oldest of more is taken for lost.
@@ -272,7 +274,10 @@ impl Window {
         self.device = status;
         self.progress.waiting = now;
         match self.state {
-            State::Down | State::Opening => self.resume(now, status.next_id),
+            State::Down | State::Opening => {
+                self.resumed = 0;
+                self.resume(now, status.next_id);
+            }
             _ if self.sharing.checks => self.checked(now, status.next_id, asked.at),
             _ if ahead <= self.sent() => self.recover(ahead, asked),
             State::Open if self.is_surely_overtaken(status.next_id) => self.overtaken(now, status.next_id),
@@ -355,10 +360,11 @@ impl Window {
 
     /// Begins anew with this id.
     pub(super) fn resume(&mut self, now: Instant, id: u16) {
-        self.resumed += 1;
+        // Others take the numbers one after the other.
+        let is_others = (1..=TAKEN).contains(&distance(self.resumed_at, id));
+        (self.resumed, self.resumed_at) = (self.resumed + u32::from(!is_others), id);
         if self.resumed > RESUMES {
-            // Its status tells another number each time, and it takes no packet.
-            self.resumed = 0;
+            // Its status tells any number, and it takes no packet.
             return self.fail_all(self.cause);
         }
         (self.base, self.next) = (id, id);
