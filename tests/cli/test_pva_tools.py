@@ -53,6 +53,16 @@ def test_names_come_from_files_and_from_standard_input(tmp_path):
     assert done.returncode == 1 and "X: " in done.stderr and "Y: " in done.stderr
 
 
+def test_a_monitor_that_shows_nothing_says_why_however_soon_it_ends(monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        at = f"127.0.0.1:{nobody.getsockname()[1]}"
+    command.refused("pva", "monitor", "--for", "0.2", "-S", at, "A", status=1, says=["A: server 127.0.0.1:.* is not reached"])
+    # Nobody answers the search; the port is one that nothing listens on.
+    monkeypatch.setenv("EPICS_PVA_ADDR_LIST", at)
+    monkeypatch.setenv("EPICS_PVA_AUTO_ADDR_LIST", "NO")
+    command.refused("pva", "monitor", "--for", "0.2", "NOSUCH", status=1, says=["NOSUCH: "])
+
+
 @pytest.mark.parametrize("name", ["pvget", "pvput", "pvmonitor", "pvinfo", "pvcall", "pvlist", "pvxget"])
 def test_links_of_the_fields_names_are_its_commands(tmp_path, name):
     link = tmp_path / name

@@ -209,12 +209,15 @@ impl<'a> Watch<'a> {
             }
             if watched.updates == 0 {
                 self.outcome = Outcome::Failed;
-                if !self.has_told_absent && client.is_open(watched.channel) {
-                    terminal::remark(&format!(
-                        "{}: no update was shown: none has come, or the output was not read",
-                        watched.name
-                    ));
-                }
+                let why = match client.trouble(watched.channel) {
+                    _ if self.has_told_absent || watched.is_over => continue,
+                    Some(why) => why.to_string(),
+                    None if client.is_open(watched.channel) => {
+                        "no update was shown: none has come, or the output was not read".to_owned()
+                    }
+                    None => "not found until the end: no server has answered".to_owned(),
+                };
+                terminal::remark(&format!("{}: {why}", watched.name));
             }
         }
         client.poll().map_err(failed)?;

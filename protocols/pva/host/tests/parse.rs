@@ -37,6 +37,18 @@ fn a_word_alone_is_the_value() {
 }
 
 #[test]
+fn a_number_beyond_the_type_is_a_mistake_and_not_infinity() {
+    let too_large = "the number does not fit into the field";
+    for (of, word) in [(Scalar::F64, "1e400"), (Scalar::F64, "-1e309"), (Scalar::F32, "1e39")] {
+        assert!(made(scalar(of), &[word]).contains(too_large), "{word}");
+        let array = Value::of(Normative::scalar_array(of).build());
+        assert!(made(array, &["1", word]).contains(too_large), "{word}");
+    }
+    assert_eq!(made(scalar(Scalar::F64), &["-inf"]), r#"{"value":-Infinity}"#);
+    assert_eq!(made(scalar(Scalar::F64), &["1e-400"]), r#"{"value":0.0}"#);
+}
+
+#[test]
 fn fields_are_set_by_name_or_as_an_object() {
     assert_eq!(made(scalar(Scalar::F64), &["value=1", "alarm.severity=2"]), r#"{"value":1.0,"alarm":{"severity":2}}"#);
     let object = r#" { "value" : 1 , "alarm" : { "severity" : 2, "message" : "h\u00e9\n" } } "#;

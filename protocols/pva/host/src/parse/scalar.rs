@@ -11,8 +11,8 @@ pub(crate) fn datum(scalar: Scalar, text: &str) -> Result<Datum, Mistake> {
     Ok(match scalar {
         Scalar::Text => text.into(),
         Scalar::Bool => boolean(trimmed).ok_or_else(not_a)?.into(),
-        Scalar::F32 => single(trimmed).ok_or_else(not_a)?.into(),
-        Scalar::F64 => float(trimmed).ok_or_else(not_a)?.into(),
+        Scalar::F32 => in_range(single(trimmed).ok_or_else(not_a)?, f32::is_infinite, trimmed)?.into(),
+        Scalar::F64 => in_range(float(trimmed).ok_or_else(not_a)?, f64::is_infinite, trimmed)?.into(),
         _ => {
             let whole = whole(trimmed).ok_or_else(not_a)?;
             match (i64::try_from(whole), u64::try_from(whole)) {
@@ -46,6 +46,14 @@ pub(super) fn float(text: &str) -> Option<f64> {
 /// Reads a float of 32 bits, rounded once.
 fn single(text: &str) -> Option<f32> {
     text.parse().ok().or_else(|| whole(text).map(|whole| whole as f32))
+}
+
+/// Returns a number that is not infinite, or is so by name: digits that say more than the type holds are a mistake.
+fn in_range<T: Copy>(value: T, is_infinite: impl Fn(T) -> bool, text: &str) -> Result<T, Mistake> {
+    if is_infinite(value) && text.contains(|c: char| c.is_ascii_digit()) {
+        return Err(SetError::OutOfRange.into());
+    }
+    Ok(value)
 }
 
 pub(super) fn whole(text: &str) -> Option<i128> {
@@ -113,8 +121,14 @@ macro_rules! elements {
                 match self {
                     Elements::Bools(into) => into.push(boolean(trimmed).ok_or_else(|| not_a(Scalar::Bool))?),
                     Elements::Texts(into) => into.push(text.into()),
-                    Elements::F32(into) => into.push(single(trimmed).ok_or_else(|| not_a(Scalar::F32))?),
-                    Elements::F64(into) => into.push(float(trimmed).ok_or_else(|| not_a(Scalar::F64))?),
+                    Elements::F32(into) => {
+                        let single = single(trimmed).ok_or_else(|| not_a(Scalar::F32))?;
+                        into.push(in_range(single, f32::is_infinite, trimmed)?);
+                    }
+                    Elements::F64(into) => {
+                        let float = float(trimmed).ok_or_else(|| not_a(Scalar::F64))?;
+                        into.push(in_range(float, f64::is_infinite, trimmed)?);
+                    }
                     $(Elements::$Number(into) => {
                         let whole = whole(trimmed).ok_or_else(|| not_a(Scalar::$Number))?;
                         into.push(whole.try_into().map_err(|_| SetError::OutOfRange)?);

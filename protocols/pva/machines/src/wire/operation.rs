@@ -66,6 +66,13 @@ impl Subcommand {
         self.0 & bits.0 == bits.0
     }
 
+    /// Returns the subcommand of the reply. A monitor is not told that it is pipelined, which only its client says: servers of pvxs and
+    /// pvAccessCPP leave this bit out, and clients in Java take no reply that has it.
+    const fn answered(self, command: Command) -> Subcommand {
+        let bits = if matches!(command, Command::Monitor) { Self::PIPELINE.0 } else { 0 };
+        Subcommand(self.0 & !bits)
+    }
+
     /// Tells whether this is a step of an array operation that only reads.
     #[must_use]
     pub const fn reads_array(self) -> bool {
@@ -145,7 +152,7 @@ impl Reply {
     pub fn begin(&self, command: Command, writer: &mut Writer) {
         writer.begin(command.code());
         writer.u32(self.ioid);
-        writer.u8(self.subcommand.0);
+        writer.u8(self.subcommand.answered(command).0);
         if !is_update(command, self.subcommand) {
             self.status.encode(writer);
         }
@@ -310,4 +317,37 @@ impl EndRequest {
 
 fn whole(reader: &mut Reader<'_>) -> Result<u64, Error> {
     reader.size()?.ok_or(Error::Null { what: "a number of an array" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Order, Side};
+    use alloc::vec::Vec;
+    use hodo_machine::Outbox;
+
+    /// The replies of pvxs and pvAccessCPP, as captured in `tests/golden`, to each subcommand of a request.
+    #[test]
+    fn a_reply_has_the_subcommand_that_the_fields_servers_give_it() {
+        for (command, asked, answered) in [
+            (Command::Get, 0x08, 0x08),
+            (Command::Get, 0x50, 0x50),
+            (Command::Put, 0x08, 0x08),
+            (Command::Put, 0x40, 0x40),
+            (Command::PutGet, 0x80, 0x80),
+            (Command::Array, 0x80, 0x80),
+            (Command::Monitor, 0x08, 0x08),
+            // A pipelined one.
+            (Command::Monitor, 0x88, 0x08),
+            (Command::Rpc, 0x08, 0x08),
+        ] {
+            let mut writer = Writer::new(Side::Server, Order::Little);
+            Reply { ioid: 1, subcommand: Subcommand(asked), status: Status::OK }.encode(command, &mut writer);
+            let mut out = Outbox::new();
+            writer.flush(&mut out);
+            let bytes: Vec<u8> = out.pieces().iter().flat_map(|piece| out.bytes(piece).to_vec()).collect();
+            // Behind the header of 8 bytes and the number of the operation.
+            assert_eq!(bytes[12], answered, "{command:?} 0x{asked:02x}");
+        }
+    }
 }
