@@ -22,7 +22,7 @@ const WISHES: u64 = 6;
 /// Datagrams to a board for each packet of a caller's and each patience, where it answers nothing of use: a late answer is asked for at ever
 /// longer intervals, of which this many fit into a patience.
 const DATAGRAMS: u64 = 48;
-/// The same for a board that uHAL and the ControlHub work with, over a network that loses nothing.
+/// Datagrams to a board that uHAL and the ControlHub work with, over a network that loses nothing.
 const DATAGRAMS_SERVED: u64 = 3;
 /// The patiences within which a packet has its answer or its failure, while it is the oldest.
 const PATIENCES: u64 = 5;
@@ -30,7 +30,7 @@ const PATIENCES: u64 = 5;
 /// A way off the rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// So many bytes stand behind each reply, or only behind those of an odd number of words.
+    /// Bytes stand behind each reply, or only behind those of an odd number of words.
     Behind {
         bytes: usize,
         odd: bool,
@@ -203,7 +203,7 @@ impl World {
         self.under_way.insert((self.now + after, self.sent), (to_board, bytes));
     }
 
-    /// Answers a datagram as the board does.
+    /// Has the board answer a datagram.
     fn board(&mut self, bytes: &[u8]) {
         let asked = Packet::decode(bytes).expect("windows send packets");
         if self.ways.contains(&AnyNumber) && asked.header.kind == Kind::Control {

@@ -27,7 +27,7 @@ use hodo_machine::{Instant, Random};
 const CONTENDED: u32 = 256;
 /// So often a packet may find its number taken before it is given up.
 const RACES_MAX: u32 = 1024;
-/// So many races follow one another at once; the pause before each further one doubles.
+/// Races that follow one another at once; the pause before each further one doubles.
 const RACES_AT_ONCE: u32 = 16;
 /// A packet that has found its number taken for this many patiences is given up, too.
 const RACES_PATIENCES: u32 = 4;
