@@ -85,7 +85,8 @@ impl Slot {
     }
 
     /// Returns how many bytes of a reply are this packet's, if it is its reply: each transaction is its request's and has its data, up to
-    /// the first that failed. Bytes behind them are nobody's: a device with a wide data path fills up its packets.
+    /// the first that failed. Bytes behind the last are nobody's: a device with a wide data path fills up its packets. What is behind one
+    /// that failed cannot be told from its data, and is left.
     #[inline]
     pub(super) fn answered_by(&self, reply: &Packet<'_>) -> Option<usize> {
         let order = self.order();
@@ -98,21 +99,21 @@ impl Slot {
         }
         let asked = Packet { header: reply.header, order, body };
         let mut replies = reply.replies();
-        let mut length = HEADER;
+        let (mut length, whole) = (HEADER, HEADER + reply.body.len());
         for request in asked.requests() {
             // What nobody can read may be answered by anything.
-            let Ok(request) = request else { return Some(HEADER + reply.body.len()) };
+            let Ok(request) = request else { return Some(whole) };
             let Some(Ok(told)) = replies.next() else { return None };
             length += WORD * (1 + told.data.len());
             // What a device cannot read, it need not repeat.
             if told.header.info == Info::BadHeader {
-                return Some(length);
+                return Some(whole);
             }
             if (told.header.id, told.header.kind) != (request.header.id, request.header.kind) {
                 return None;
             }
             if told.header.info != Info::Done {
-                return Some(length);
+                return Some(whole);
             }
             let words = request.header.kind.reply_words(usize::from(request.header.words)) - 1;
             if told.data.len() != words {
