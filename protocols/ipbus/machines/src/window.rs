@@ -235,9 +235,6 @@ pub struct Window {
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
-    /// So often it began anew since a packet was answered, and the last number that it began with.
-    resumed: u32,
-    resumed_at: u16,
     sharing: Sharing,
     progress: Progress,
     counters: WindowCounters,
@@ -273,14 +270,12 @@ struct Progress {
     malformed: Option<Error>,
     /// Whether packets were sent again and nothing got on since.
     sent_again: bool,
-    /// The times that packets were sent again since one was taken.
-    vain: u32,
 }
 
 impl Progress {
     /// Starts now.
     fn start(now: Instant) -> Self {
-        Progress { waiting: now, since: now, tries: 0, heard: false, malformed: None, sent_again: false, vain: 0 }
+        Progress { waiting: now, since: now, tries: 0, heard: false, malformed: None, sent_again: false }
     }
 }
 
@@ -375,8 +370,6 @@ impl Window {
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
-            resumed: 0,
-            resumed_at: 0,
             sharing: Sharing::new(config.own_ids.unwrap_or_default()),
             progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),
@@ -514,10 +507,7 @@ impl Window {
             match core::mem::replace(&mut self.after, After::GoOn) {
                 After::GoOn => {}
                 After::Down => return Step::Down(self.cause),
-                After::Resume(id) => {
-                    self.resume(now, id);
-                    continue;
-                }
+                After::Resume(id) => self.resume(now, id),
             }
             if self.late_at().is_none_or(|late| now < late) {
                 break;

@@ -6,7 +6,6 @@ mod hub_backlog;
 mod hub_beside_another;
 mod hub_dead_boards;
 mod hub_replies;
-mod off_the_rules;
 mod rack;
 mod rig;
 mod scene;

@@ -84,49 +84,36 @@ impl Slot {
         Some(reply.order.bytes_32(told & !ID | self.first? & ID))
     }
 
-    /// Returns how many bytes of a reply are this packet's, if it is its reply: each transaction is its request's and has its data, up to
-    /// the first that failed. Bytes behind the last are nobody's: a device with a wide data path fills up its packets. What is behind one
-    /// that failed cannot be told from its data, and is left.
+    /// Tells whether a reply is this packet's: each transaction is its request's and has its data, up to the first that
+    /// failed, and nothing is behind them.
     #[inline]
-    pub(super) fn answered_by(&self, reply: &Packet<'_>) -> Option<usize> {
+    pub(super) fn is_answered_by(&self, reply: &Packet<'_>) -> bool {
         let order = self.order();
         let body = self.packet.get(HEADER..).unwrap_or_default();
         if order != reply.order {
-            return None;
-        }
-        if self.key.is_none() {
-            return self.is_greeted_by(reply).then_some(HEADER);
+            return false;
         }
         let asked = Packet { header: reply.header, order, body };
         let mut replies = reply.replies();
-        let (mut length, whole) = (HEADER, HEADER + reply.body.len());
         for request in asked.requests() {
             // What nobody can read may be answered by anything.
-            let Ok(request) = request else { return Some(whole) };
-            let Some(Ok(told)) = replies.next() else { return None };
-            length += WORD * (1 + told.data.len());
+            let Ok(request) = request else { return true };
+            let Some(Ok(told)) = replies.next() else { return false };
             // What a device cannot read, it need not repeat.
             if told.header.info == Info::BadHeader {
-                return Some(whole);
+                return true;
             }
             if (told.header.id, told.header.kind) != (request.header.id, request.header.kind) {
-                return None;
+                return false;
             }
             if told.header.info != Info::Done {
-                return Some(whole);
+                return true;
             }
             let words = request.header.kind.reply_words(usize::from(request.header.words)) - 1;
             if told.data.len() != words {
-                return None;
+                return false;
             }
         }
-        Some(length)
-    }
-
-    /// Tells whether a reply to a greeting is its own: firmware answers reads of no words in many ways, of which the first
-    /// transaction's number is enough, and nothing at all is as good.
-    fn is_greeted_by(&self, reply: &Packet<'_>) -> bool {
-        let told = reply.body.first_chunk::<WORD>().map(|first| reply.order.u32(*first) & ID);
-        told.is_none_or(|told| self.first_header().is_some_and(|asked| asked & ID == told))
+        replies.next().is_none()
     }
 }

@@ -16,15 +16,6 @@ const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
-/// So often packets are sent again at the usual intervals before any of them is taken: a network that loses a third does not lose as many in a
-/// row.
-const VAIN: u32 = 16;
-/// So often a window begins anew, with any other number that the status tells, before a packet is answered.
-const RESUMES: u32 = 24;
-/// The numbers that others may have taken since the status told the last one.
-const TAKEN: u16 = 1024;
-/// So often an answer has to be late before the reply to a greeting that was done is waited for no longer.
-const GREETING_TRIES: u32 = 2;
 /// Status requests that are waited for at most; the oldest of more is taken for lost.
 const STATUSES: usize = 16;
 /// The number of statuses with an id of long ago that are taken for late ones while nothing gets on.
@@ -178,9 +169,7 @@ impl Window {
         };
         let Slot { header, stage, sent, once, .. } = *slot;
         let first = slot.unmarked(reply);
-        let answer = slot.answered_by(reply).map(|length| &packet[..length]);
-        let taken = |packet| slot.key.is_none_or(|key| take(Answer { key, header, first, packet }));
-        if !answer.is_some_and(taken) {
+        if !slot.is_answered_by(reply) || !slot.key.is_none_or(|key| take(Answer { key, header, first, packet })) {
             if !self.is_anothers(now, index, reply) {
                 self.not_taken();
             }
@@ -188,7 +177,6 @@ impl Window {
         }
         slot.stage = Stage::Answered;
         self.to_ask -= usize::from(stage == Stage::ToAsk);
-        self.progress.vain = 0;
         self.round_trip.answered();
         if once {
             self.round_trip.answered_after(now.nanos_since(sent));
@@ -219,8 +207,8 @@ impl Window {
     pub(super) fn drop_answered(&mut self, now: Instant) {
         while self.slots.front().is_some_and(|slot| slot.stage == Stage::Answered) {
             self.drop_oldest();
-            (self.progress.since, self.progress.tries, self.progress.vain) = (now, 0, 0);
-            (self.status.of_long_ago, self.progress.sent_again) = (0, false);
+            (self.progress.since, self.progress.tries, self.status.of_long_ago, self.progress.sent_again) =
+                (now, 0, 0, false);
         }
     }
 
@@ -260,11 +248,7 @@ impl Window {
         if self.state == State::Open && !self.sharing.checks && self.is_of_long_ago(status.next_id) {
             return Heard::Stray;
         }
-        let ahead = usize::from(distance(self.base, status.next_id));
-        // A device that tells its status and takes no packet is asked less and less often.
-        if self.progress.vain <= VAIN {
-            self.round_trip.answered();
-        }
+        self.round_trip.answered();
         let last = self.status.asked.back().map_or(asked.at, |last| last.at);
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
         if asked.at == last || self.round_trip.smoothed().is_none() {
@@ -273,11 +257,9 @@ impl Window {
         self.status.asked.pop_front();
         self.device = status;
         self.progress.waiting = now;
+        let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
-            State::Down | State::Opening => {
-                self.resumed = 0;
-                self.resume(now, status.next_id);
-            }
+            State::Down | State::Opening => self.resume(now, status.next_id),
             _ if self.sharing.checks => self.checked(now, status.next_id, asked.at),
             _ if ahead <= self.sent() => self.recover(ahead, asked),
             State::Open if self.is_surely_overtaken(status.next_id) => self.overtaken(now, status.next_id),
@@ -309,9 +291,7 @@ impl Window {
     /// Sends again what is missing, where the device has done so many slots; its status was asked for in the turn `asked`.
     pub(super) fn recover(&mut self, ahead: usize, asked: StatusRequest) {
         self.state = State::Open;
-        if self.done < ahead {
-            (self.done, self.progress.vain) = (ahead, 0);
-        }
+        self.done = self.done.max(ahead);
         for index in 0..self.done {
             if self.slots[index].turn < asked.turn {
                 self.ask(index);
@@ -326,7 +306,6 @@ impl Window {
             self.unsent = self.done;
             self.trouble();
             self.progress.sent_again = true;
-            self.progress.vain += 1;
         }
     }
 
@@ -360,13 +339,6 @@ impl Window {
 
     /// Begins anew with this id.
     pub(super) fn resume(&mut self, now: Instant, id: u16) {
-        // Others take the numbers one after the other.
-        let is_others = (1..=TAKEN).contains(&distance(self.resumed_at, id));
-        (self.resumed, self.resumed_at) = (self.resumed + u32::from(!is_others), id);
-        if self.resumed > RESUMES {
-            // Its status tells any number, and it takes no packet.
-            return self.fail_all(self.cause);
-        }
         (self.base, self.next) = (id, id);
         self.sharing.begin();
         self.look_back(id);
@@ -418,27 +390,11 @@ impl Window {
         {
             return self.nothing_gets_on(now);
         }
-        if self.progress.tries >= GREETING_TRIES
-            && self.slots.front().is_some_and(|slot| slot.key.is_none())
-            && self.done > 0
-        {
-            return self.greeted(now);
-        }
-        self.progress.vain += u32::from(self.done > 0);
         self.round_trip.was_late();
         self.miss_witness();
         for index in 0..self.done {
             self.ask(index);
         }
-    }
-
-    /// Takes the greeting for answered: the status shows it as done, and there are devices that answer no reads of no words.
-    fn greeted(&mut self, now: Instant) {
-        let slot = &mut self.slots[0];
-        self.to_ask -= usize::from(slot.stage == Stage::ToAsk);
-        slot.stage = Stage::Answered;
-        self.drop_answered(now);
-        self.renumber_if_resolved(now);
     }
 
     fn nothing_gets_on(&mut self, now: Instant) {

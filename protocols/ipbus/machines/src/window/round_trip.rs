@@ -53,11 +53,12 @@ impl RoundTrip {
     /// Takes the time of an answer of which there is no doubt which sending it answers.
     #[inline]
     pub fn answered_after(&mut self, ns: u64) {
+        self.doublings = 0;
         // A driver's clock may stand still between a sending and its answer.
         let ns = ns.max(1);
         self.least_ns = self.least_ns.min(ns);
         if self.smoothed_ns == 0 {
-            (self.smoothed_ns, self.deviation_ns, self.doublings) = (ns, ns / 2, 0);
+            (self.smoothed_ns, self.deviation_ns) = (ns, ns / 2);
             return;
         }
         let deviation = self.smoothed_ns.abs_diff(ns);
@@ -65,7 +66,7 @@ impl RoundTrip {
         self.smoothed_ns = (self.smoothed_ns - self.smoothed_ns / 8 + ns / 8).max(1);
     }
 
-    /// Ends the doubling of lateness if the usual time is known: something got on, by whichever sending.
+    /// Ends the doubling of lateness if the usual time is known: an answer came, to whichever sending.
     #[inline]
     pub fn answered(&mut self) {
         if self.smoothed_ns > 0 {

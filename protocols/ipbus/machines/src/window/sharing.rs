@@ -27,10 +27,6 @@ use hodo_machine::{Instant, Random};
 const CONTENDED: u32 = 256;
 /// So often a packet may find its number taken before it is given up.
 const RACES_MAX: u32 = 1024;
-/// Races that follow one another at once; the pause before each further one doubles.
-const RACES_AT_ONCE: u32 = 16;
-/// A packet that has found its number taken for this many patiences is given up, too.
-const RACES_PATIENCES: u32 = 4;
 /// A window that has heard nothing for this long asks for the next number before it sends anything.
 const IDLE: Duration = Duration::from_secs(1);
 /// The replies from before its opening that a window asks for.
@@ -47,9 +43,8 @@ pub(super) struct Sharing {
     random: Random,
     /// Packets that have to go well before several are in flight again.
     pub(super) contended: u32,
-    /// Numbers in a row that others have taken, and since when.
+    /// Numbers in a row that others have taken.
     races: u32,
-    racing: Instant,
     /// Nothing new is sent before this.
     pub(super) pause: Instant,
     /// The packet whose reply the device keeps and which is known: its number, and its first transaction in the reply.
@@ -82,7 +77,6 @@ impl Sharing {
             random: Random::for_purpose(seed, 1),
             contended: 0,
             races: 0,
-            racing: Instant::ZERO,
             pause: Instant::ZERO,
             witness: None,
             ask: false,
@@ -124,7 +118,7 @@ impl Window {
         if slot.once {
             sharing.certain = sharing.certain.max(slot.sent);
         }
-        (sharing.races, self.resumed) = (0, 0);
+        sharing.races = 0;
         if sharing.contended > 0 {
             sharing.contended -= 1;
             let usual = self.round_trip.smoothed().unwrap_or_default().as_nanos() as u64;
@@ -373,34 +367,16 @@ impl Window {
         }
     }
 
-    /// Counts one more number that others have taken, and paces the next. Answers whether it is the last.
-    fn raced(&mut self, now: Instant) -> bool {
-        let sharing = &mut self.sharing;
-        if sharing.races == 0 {
-            sharing.racing = now;
-        }
-        sharing.races += 1;
-        let longest = self.config.late_max();
-        if let Some(doublings) = sharing.races.checked_sub(RACES_AT_ONCE) {
-            let usual = self.round_trip.smoothed().unwrap_or_default().max(self.config.late_min);
-            sharing.pause = now + usual.saturating_mul(1 << doublings.min(20)).min(longest);
-        }
-        sharing.races > RACES_MAX || now >= sharing.racing + RACES_PATIENCES * self.config.patience
-    }
-
     fn renumber(&mut self, now: Instant) {
         let last = self.slots.iter().rfind(|slot| slot.stage != Stage::New).map(|slot| following(slot.id));
         // What is known may be of before one's own last reply.
         let least = last.unwrap_or(self.base);
         let beyond = self.sharing.beyond.take().filter(|beyond| distance(least, *beyond) < u16::MAX / 2);
         self.next = beyond.unwrap_or(least);
-        let is_over = self.raced(now);
+        self.sharing.races += 1;
+        let is_over = self.sharing.races > RACES_MAX;
         let count = self.slots.len();
-        let is_greeted = self.slots.iter().all(|slot| slot.key.is_some() || slot.stage == Stage::Answered);
-        if is_over && !is_greeted {
-            return self.fail_all(Cause::Contended);
-        }
-        if !is_greeted {
+        if self.slots.iter().any(|slot| slot.key.is_none() && slot.stage != Stage::Answered) {
             self.append_greeting(now);
         }
         for _ in 0..count {
