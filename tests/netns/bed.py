@@ -203,7 +203,9 @@ PLACES = {
     "rationed near end": lambda: rationed("at_near", 0.15),
     "starved far end": lambda: rationed("at_far", 0.1),
 }
-# Whoever measures these waits for the wire, so that several of them may be measured at once.
+# The runs of a case.
+RUNS = 3
+# Whoever measures these waits for the wire, so that as many of them may be measured at once.
 WAITED_FOR = {"lossy", "far", "near", "very far", "policed", "shallow", "slow", "tenth"}
 
 

@@ -13,7 +13,7 @@ def place(request):
 
 @pytest.fixture(scope="module")
 def places(request):
-    """So many of the same place as there are to be runs at once."""
+    """A place for each run of a case where they go at once, else one."""
     name = request.param
     with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(bed.PLACES[name]()) for _ in range(3 if name in bed.WAITED_FOR else 1)]
+        yield [stack.enter_context(bed.PLACES[name]()) for _ in range(bed.RUNS if name in bed.WAITED_FOR else 1)]

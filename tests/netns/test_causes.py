@@ -8,8 +8,8 @@ import bed
 import command
 import pytest
 
-# Three runs each; where most of them do not name the cause, two more.
-RUNS, MORE = 3, 2
+# Runs more, or as many as go at once, where most do not name the cause.
+MORE = 2
 SHORT = ["--duration", "200ms", "--repeat", "1", "--warmup", "80ms", "--quiet"]
 # The words of the runs, by case, where most did not name the planted cause; else nothing.
 MISSED = {}
@@ -93,7 +93,7 @@ def test_the_word_is_right_or_absent(request, places, link, plan, right, says):
     named, words_said = 0, []
     with contextlib.ExitStack() as stack, concurrent.futures.ThreadPoolExecutor(len(places)) as pool:
         uris = [stack.enter_context(bed.far_end(at, link)) for at in places]
-        while len(words_said) < RUNS or (len(words_said) < RUNS + MORE and named <= len(words_said) / 2):
+        while len(words_said) < bed.RUNS or (len(words_said) < bed.RUNS + MORE and named <= len(words_said) / 2):
             for binds, text in pool.map(one_run, places, uris, [plan] * len(places)):
                 # On a machine that others use, that is a right answer.
                 is_others = binds == "others" != right and bed.is_busy()

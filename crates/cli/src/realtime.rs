@@ -27,7 +27,7 @@ impl RealtimeOptions {
         if self.realtime && wait == Wait::Spin && pollers >= processors {
             return Err(Error::Usage(format!(
                 "--realtime --wait spin: {pollers} serving threads would poll on all {processors} processors of this process, and never let its \
-                 log and pages run; leave one free (fewer --threads, more processors), or take --wait adaptive"
+                 log and pages run; leave one free (fewer threads, or more processors), or take --wait adaptive"
             )));
         }
         self.begin()

@@ -174,11 +174,8 @@ impl<'a> Watch<'a> {
             return;
         }
         for watched in self.monitors.values().filter(|watched| watched.updates == 0) {
-            let why = match client.trouble(watched.channel) {
-                Some(why) => why.to_string(),
-                None if client.is_open(watched.channel) => "connected, and no update yet".into(),
-                None => "not connected yet: still trying".into(),
-            };
+            let why =
+                why_silent(client, watched.channel, "connected, and no update yet", "not connected yet: still trying");
             terminal::remark(&format!("{}: {why}", watched.name));
         }
     }
@@ -209,20 +206,26 @@ impl<'a> Watch<'a> {
             }
             if watched.updates == 0 {
                 self.outcome = Outcome::Failed;
-                let why = match client.trouble(watched.channel) {
-                    _ if self.has_told_absent || watched.is_over => continue,
-                    Some(why) => why.to_string(),
-                    None if client.is_open(watched.channel) => {
-                        "no update was shown: none has come, or the output was not read".to_owned()
-                    }
-                    None => "not found until the end: no server has answered".to_owned(),
-                };
-                terminal::remark(&format!("{}: {why}", watched.name));
+                if !self.has_told_absent && !watched.is_over {
+                    let connected = "no update was shown: none has come, or the output was not read";
+                    let absent = "not found until the end: no server has answered";
+                    let why = why_silent(client, watched.channel, connected, absent);
+                    terminal::remark(&format!("{}: {why}", watched.name));
+                }
             }
         }
         client.poll().map_err(failed)?;
         self.writer.finish(self.text)?;
         Ok(self.outcome)
+    }
+}
+
+/// Returns why a PV has sent nothing: its trouble, or else one of these words, by whether it is connected.
+fn why_silent(client: &Client, channel: Channel, connected: &str, absent: &str) -> String {
+    match client.trouble(channel) {
+        Some(why) => why.to_string(),
+        None if client.is_open(channel) => connected.to_owned(),
+        None => absent.to_owned(),
     }
 }
 

@@ -517,7 +517,7 @@ impl Drive<'_> {
         if self.updates.is_none() && !waits {
             self.heard = now;
         } else if now >= self.last_heard() + stall {
-            return Err(LinkError::Stalled { millis: u64::try_from(stall.as_millis()).unwrap_or(u64::MAX) });
+            return Err(LinkError::Stalled { millis: millis(stall) });
         }
         if self.shared.halted() || self.shared.watch.interrupted() {
             return Err(LinkError::Interrupted);
@@ -593,4 +593,8 @@ impl Drive<'_> {
             error,
         }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,6 +1,6 @@
 //! The readings of counters: around the counted time, around pauses, and around silences.
 
-use super::{Drive, TICK};
+use super::{Drive, TICK, millis};
 use crate::run::accounts::Reading;
 use crate::run::silences::Ended;
 use crate::{Counters, FarEnd, LinkError, Loss, Mode};
@@ -83,8 +83,10 @@ impl Drive<'_> {
         self.heard = now;
         let reported = reported?;
         if reported.is_none() && !first && now >= until {
-            let millis = u64::try_from(self.shared.plan.stall.as_millis()).unwrap_or(u64::MAX);
-            return Err(LinkError::Unreported { who: "the far end".to_owned(), millis });
+            return Err(LinkError::Unreported {
+                who: "the far end".to_owned(),
+                millis: millis(self.shared.plan.stall),
+            });
         }
         Ok(reported)
     }

@@ -326,7 +326,7 @@ mod tests {
     use alloc::vec::Vec;
     use hodo_machine::Outbox;
 
-    /// The replies of pvxs and pvAccessCPP, as captured in `tests/golden`, to each subcommand of a request.
+    /// A pipelined monitor's reply is as `tests/golden/pvxs-little.txt` has it of pvxs; all others repeat their requests.
     #[test]
     fn a_reply_has_the_subcommand_that_the_fields_servers_give_it() {
         for (command, asked, answered) in [
@@ -337,7 +337,6 @@ mod tests {
             (Command::PutGet, 0x80, 0x80),
             (Command::Array, 0x80, 0x80),
             (Command::Monitor, 0x08, 0x08),
-            // A pipelined one.
             (Command::Monitor, 0x88, 0x08),
             (Command::Rpc, 0x08, 0x08),
         ] {
