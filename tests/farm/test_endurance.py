@@ -28,9 +28,7 @@ class Watch(threading.Thread):
     def run(self):
         block, begun = bytes(1 << 20), time.monotonic()
         while not self.over.wait(1):
-            with open(f"/proc/{self.pid}/task/{self.pid}/children") as children:
-                pids = [self.pid, *map(int, children.read().split())]
-            self.rss.append(sum(map(resident_bytes, pids)))
+            self.rss.append(sum(map(resident_bytes, [self.pid, *command.children(self.pid)])))
             # CPU time of the same work: it grows when the host is slowed down, and not when it is busy.
             spent = time.thread_time()
             hashlib.sha256(block).digest()

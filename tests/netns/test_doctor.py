@@ -16,7 +16,8 @@ OF_THE_HOST = {"wake_up", "congestion_control", "steal", "receive_queues", "gove
 SECONDS = 12
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
-pytestmark = pytest.mark.measured
+# What else runs here is told of or binds: by itself.
+pytestmark = [pytest.mark.measured, pytest.mark.alone]
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 use hodo_io::notify;
+use hodo_machine::harmless;
 use std::env;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -70,5 +71,5 @@ impl Notifier {
 }
 
 fn line(status: &str) -> String {
-    format!("STATUS={}", status.replace('\n', " "))
+    format!("STATUS={}", harmless(status))
 }

@@ -6,6 +6,7 @@ mod echo;
 mod events;
 mod forwarder;
 mod gathered;
+mod half_closed;
 mod joint;
 mod mixture;
 mod no_room;

@@ -460,7 +460,9 @@ impl World {
                 Output::Idle(deadline) => {
                     stamp(&mut **program, &mut self.outbox, now, now);
                     *outputs = 0;
-                    if let Some(Err(over)) = allowance.as_ref().map(|allowance| cost.check(allowance)) {
+                    if let Some(Err(over)) =
+                        allowance.as_ref().map(|allowance| cost.check(allowance, program.charges()))
+                    {
                         panic!("the machine at node {node} costs too much: {over}");
                     }
                     fabric.flush(node);

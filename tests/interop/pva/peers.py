@@ -28,7 +28,9 @@ class Peer:
 
     def run(self, verb, *arguments, **options):
         """Runs `hodo pva VERB` on this server."""
-        return command.hodo("pva", verb, "-S", f"127.0.0.1:{self.port}", *arguments, **options)
+        # `list` takes the server as an operand.
+        at = [] if verb == "list" else ["-S", f"127.0.0.1:{self.port}"]
+        return command.hodo("pva", verb, *at, *arguments, **options)
 
     def said(self, verb, *arguments, status=0):
         """What a command that has to end with this status writes on standard output, or on standard error if it fails."""
@@ -72,7 +74,7 @@ def served(arguments, prefix="port ", **environment):
 
 def listening_port(process):
     """The TCP port of a process where pvAccess is spoken: an IOC speaks Channel Access at another one."""
-    held = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{process.pid}/fd") if os.path.islink(entry.path)}
+    held = command.open_files(process.pid)
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[3] == LISTENS and f"socket:[{fields[9]}]" in held:

@@ -11,6 +11,7 @@ mod nodes;
 mod read;
 mod rmw;
 mod values;
+mod vhdl;
 mod write;
 
 use crate::{Error, Outcome};
@@ -29,6 +30,7 @@ pub fn run(ipbus: &IpbusOptions) -> Result<Outcome, Error> {
         IpbusCommand::Nodes(options) => nodes::run(options),
         IpbusCommand::Devices(options) => devices::run(options),
         IpbusCommand::Check(options) => check::run(options),
+        IpbusCommand::Vhdl(options) => vhdl::run(options),
     }
 }
 
@@ -70,6 +72,8 @@ pub enum IpbusCommand {
     Devices(devices::DevicesOptions),
     /// Find errors in address tables and connection files.
     Check(check::CheckOptions),
+    /// Write the address decoder of a table in VHDL.
+    Vhdl(vhdl::VhdlOptions),
 }
 
 const EXAMPLES: &str = "\
@@ -83,6 +87,7 @@ Examples:
   hodo ipbus block read -c connections.xml crate1.board daq.spy --output spy.bin --form little
   hodo ipbus dump -c connections.xml crate1.board 'links\\..*' --tsv -
   hodo ipbus check boards/*.xml
+  hodo ipbus vhdl board.xml --output ipbus_decode_board.vhd
 
 Exit status: 0 success; 1 something failed, and the message names node, address and device; 2 usage error.";
 

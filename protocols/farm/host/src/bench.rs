@@ -86,7 +86,10 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
     let snapshots: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
     let (end, pace) = (Stop::new(false), Pace::of(shape.threads));
     let over = Arc::new(AtomicBool::new(false));
-    let queue = matches!(shape.flow, Flow::Queued { .. }).then(Arc::<Queue>::default);
+    let queue = match shape.flow {
+        Flow::Queued { bytes_max } => Some(Arc::new(Queue::new(bytes_max, shape.size))),
+        Flow::Asked | Flow::Poured => None,
+    };
     let make = |index: usize, _| {
         let config = ControllerConfig { policy: settings.policy, ..shape.controller(&pace, index) };
         let supply = match &queue {
@@ -109,7 +112,7 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
                 let fill = move || queue::fill(&queue, shape, generator, end);
                 Builder::new().spawn_scoped(scope, fill).map_err(failed)?;
             }
-            let (found, rest) = watch(settings, shape, &snapshots, &nodes, stop)?;
+            let (found, rest) = watch(settings, shape, (&snapshots, queue.as_deref()), &nodes, stop)?;
             if shape.flow != Flow::Poured {
                 return Ok((found, rest));
             }
@@ -174,7 +177,7 @@ fn look(threads: &[Arc<Snapshot<ControllerSnapshot>>]) -> Result<ControllerSnaps
 fn watch(
     settings: &BenchSettings,
     shape: &Shape,
-    snapshots: &[Arc<Snapshot<ControllerSnapshot>>],
+    (snapshots, queue): (&[Arc<Snapshot<ControllerSnapshot>>], Option<&Queue>),
     nodes: &Nodes,
     stop: &AtomicBool,
 ) -> Result<(Measurement, String), Error> {
@@ -189,11 +192,7 @@ fn watch(
             Until::Count(count) => watched.events() >= count,
             Until::Elapsed(span) => watched.elapsed_s() >= span.as_secs_f64(),
         };
-        let is_full = match shape.flow {
-            Flow::Queued { bytes_max } => watched.waiting() * shape.size >= bytes_max,
-            Flow::Asked | Flow::Poured => false,
-        };
-        if is_over || is_full || stop.load(Ordering::Relaxed) {
+        if is_over || queue.is_some_and(Queue::is_full) || stop.load(Ordering::Relaxed) {
             break;
         }
     }
@@ -226,7 +225,7 @@ fn watch(
         ..shape.plan(settings.until, MEETING).unmeasured("farm", &link, verdict(&watched, stop))
     };
     let rest = match shape.flow {
-        Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max),
+        Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max, queue.is_some_and(Queue::is_full)),
         Flow::Asked | Flow::Poured => String::new(),
     };
     Ok((found, rest))

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod builder;
+mod conflicts;
 pub mod controller;
 mod deciders;
 mod error;

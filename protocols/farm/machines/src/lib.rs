@@ -23,6 +23,7 @@ mod pool;
 mod rig;
 mod sender;
 pub mod source;
+mod sums;
 mod supply;
 pub mod wire;
 

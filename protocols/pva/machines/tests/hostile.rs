@@ -4,8 +4,16 @@
 mod counting;
 
 use counting::bytes_here;
+use hodo_machine::{Address, Allowance, Ends, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_pva::data::Members;
-use hodo_pva::{Error, Limits, Order, Reader, Scalar, Type, TypeCache, Value, Writer, wire::Side};
+use hodo_pva::normative::Normative;
+use hodo_pva::request::Request;
+use hodo_pva::server::{Access, Server, ServerConfig};
+use hodo_pva::session::CLAIMED;
+use hodo_pva::wire::connection::{CreateChannel, Credentials};
+use hodo_pva::wire::operation::{Operation, Subcommand};
+use hodo_pva::wire::{Command, Side};
+use hodo_pva::{Array, BitSet, Error, Limits, Order, Reader, Scalar, Type, TypeCache, Value, Writer};
 
 const LIMITS: Limits = Limits {
     message_bytes: 1 << 20,
@@ -158,4 +166,139 @@ fn a_fixed_array_of_more_than_is_there_is_refused() {
 fn a_union_without_that_member_is_refused() {
     let of = Type::union("", [("a", Scalar::Bool.into())]);
     assert_eq!(decoded(&typed(&of, &[1, 0])).0, Err(Error::Selector { selector: 1, members: 1 }));
+}
+
+/// The memory that the server may retain for its clients.
+const ALLOWED: u64 = 8 << 20;
+/// Bytes of the memory of a server beside what it charges its clients, and twice the value that it serves.
+const BESIDE: i64 = 2 << 20;
+/// Bytes of the text or array that is posted.
+const LONG: usize = 100_000;
+
+/// A server of the channel `s`, and clients of one host that are subscribed to it many times.
+struct Subscribed {
+    server: Server,
+    before: i64,
+    closed: Vec<Peer>,
+}
+
+impl Subscribed {
+    /// Connects clients that have this many subscriptions each, which run or wait to be started.
+    fn new(value: &Value, clients: u32, each: u32, runs: bool) -> Self {
+        let request = Request { options: vec![("queueSize".into(), "1000".into())], ..Request::default() };
+        let (before, _) = bytes_here();
+        let config = ServerConfig { allowance: Allowance::of_bytes(ALLOWED), ..ServerConfig::default() };
+        let mut scene = Subscribed { server: Server::new(config), before, closed: Vec::new() };
+        scene.server.serve("s".into(), value.clone(), Access::Mailbox);
+        let mut writer = Writer::new(Side::Client, Order::Little);
+        Credentials { buffer_bytes: 1, types: 1, priority: 0, way: CLAIMED.into(), claim: None }.encode(&mut writer);
+        CreateChannel { cid: 1, name: b"s" }.encode(&mut writer);
+        for ioid in 0..each {
+            Operation { sid: 0, ioid, subcommand: Subcommand::INIT }.begin(Command::Monitor, &mut writer);
+            Value::encode_any(Some(&request.to_value()), &mut writer);
+            writer.end();
+            if runs {
+                let start = Subcommand(Subcommand::PROCESS.0 | Subcommand::START.0);
+                Operation { sid: 0, ioid, subcommand: start }.encode(Command::Monitor, &mut writer);
+            }
+        }
+        let says = writer.to_vec();
+        for number in 0..clients {
+            let (peer, remote) = (Peer::accepted(number), Address::Tcp("192.0.2.1:1".parse().expect("an address")));
+            scene.server.handle(Instant::ZERO, Input::Opened(peer, &Ends::new(Address::Node(0), remote)));
+            scene.server.handle(Instant::ZERO, Input::Received(peer, &says));
+            scene.poll();
+        }
+        scene
+    }
+
+    /// Sends everything that there is to be sent.
+    fn poll(&mut self) {
+        let mut out = Outbox::new();
+        loop {
+            out.clear();
+            match self.server.poll(Instant::ZERO, &mut out) {
+                Output::Close(peer) => self.closed.push(peer),
+                Output::Idle(_) => break,
+                _ => {}
+            }
+        }
+    }
+
+    fn post(&mut self, value: &Value) {
+        let channel = self.server.number("s").expect("it is served");
+        self.server.post(channel, value, &BitSet::new());
+    }
+
+    /// Checks that no more memory is in use than clients may be charged with.
+    fn check(&self, when: &str) {
+        let live = bytes_here().0 - self.before;
+        assert!(live <= ALLOWED as i64 + BESIDE, "{live} bytes {when}");
+    }
+}
+
+fn text(letter: &str, bytes: usize) -> Value {
+    let mut value = Value::of(Normative::scalar(Scalar::Text).build());
+    value.set("value", letter.repeat(bytes)).expect("a text");
+    value
+}
+
+fn array(of: u8, bytes: usize) -> Value {
+    let mut value = Value::of(Normative::scalar_array(Scalar::U8).build());
+    value.set("value", Array::from(vec![of; bytes])).expect("it fits");
+    value
+}
+
+#[test]
+fn a_long_text_is_charged_to_each_subscription_before_it_is_copied() {
+    for runs in [false, true] {
+        let mut scene = Subscribed::new(&text("", 0), 20, 20, runs);
+        assert_eq!(scene.closed, []);
+        for round in 0..3 {
+            scene.post(&text("a", LONG + round));
+            scene.check("before anything is sent");
+        }
+        scene.poll();
+        scene.check("when everything is sent");
+        // The clients that have most go, and not all.
+        assert!((10..20).contains(&scene.closed.len()), "{:?}", scene.closed);
+        assert!(scene.server.charges().expect("it charges").bytes() <= ALLOWED);
+    }
+}
+
+#[test]
+fn a_subscription_whose_updates_are_sent_keeps_nothing_long_of_them() {
+    for long in [text("a", LONG), array(1, LONG)] {
+        let mut scene = Subscribed::new(&Value::new(long.plan()), 2, 30, true);
+        for _ in 0..3 {
+            scene.post(&long);
+            scene.poll();
+        }
+        assert_eq!(scene.closed, []);
+        let live = bytes_here().0 - scene.before;
+        assert!(live <= BESIDE, "{live} bytes");
+    }
+}
+
+#[test]
+fn many_updates_of_numbers_between_two_polls_are_charged() {
+    let number = |number: f64| {
+        let mut value = Value::of(Normative::scalar(Scalar::F64).build());
+        value.set("value", number).expect("it fits");
+        value
+    };
+    let mut scene = Subscribed::new(&number(0.0), 20, 100, true);
+    for round in 0..900 {
+        scene.post(&number(f64::from(round)));
+    }
+    scene.check("before anything is sent");
+    scene.poll();
+    assert!((5..20).contains(&scene.closed.len()), "{:?}", scene.closed);
+}
+
+#[test]
+fn a_long_text_is_charged_before_a_new_subscription_copies_it() {
+    let scene = Subscribed::new(&text("a", LONG), 20, 50, false);
+    scene.check("after all have come");
+    assert!((10..20).contains(&scene.closed.len()), "{:?}", scene.closed);
 }

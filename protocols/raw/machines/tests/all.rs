@@ -6,6 +6,7 @@ mod fairness;
 mod group;
 mod overtaken;
 mod reconnect;
+mod server_memory;
 mod stages;
 mod unbounded;
 mod unproven;

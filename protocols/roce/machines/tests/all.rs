@@ -2,6 +2,7 @@
 
 mod bare;
 mod captures;
+mod charges;
 mod errors;
 mod pair;
 mod requester;

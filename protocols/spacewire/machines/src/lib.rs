@@ -5,6 +5,7 @@ extern crate alloc;
 
 pub mod bits;
 pub mod bridge;
+pub mod broadcast;
 pub mod character;
 pub mod client;
 pub mod end;

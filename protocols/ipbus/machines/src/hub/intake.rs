@@ -1,12 +1,13 @@
+use super::Ended;
 use super::board::Board;
 use super::client::Entry;
+use super::memory::ENTRY;
 use super::router::{Router, Timer};
-use super::{Ended, HubConfig};
 use crate::window::WindowConfig;
-use crate::wire::Version;
 use crate::wire::hub::{Code, REQUEST_HEADER, Request, Requests, target};
 use crate::wire::legacy;
 use crate::wire::packet::{Kind, Packet};
+use crate::wire::{Version, WORD};
 use core::net::SocketAddrV4;
 use hodo_machine::{Instant, Peer};
 
@@ -35,15 +36,15 @@ impl Router {
             self.timers.cancel(Timer::FirstChunk(number));
         }
         for request in Requests::new(chunk).flatten() {
-            let entry = match self.accept(now, number, place, request) {
-                Ok(packet) => Entry::Packet(packet),
+            let (entry, memory) = match self.accept(now, number, place, request) {
+                Ok(packet) => (Entry::Packet(packet), u64::from(self.packets[packet].memory)),
                 Err(code) => {
                     self.past.count(code);
-                    Entry::Refused(request.target, code)
+                    (Entry::Refused(request.target, code), ENTRY)
                 }
             };
             if let Some(client) = self.client(number) {
-                client.owe(entry);
+                client.owe(entry, memory);
             }
         }
         self.note_ready(number);
@@ -65,7 +66,7 @@ impl Router {
             if client.owed() == client_packets {
                 return Err(Ended::TooManyPackets);
             }
-            client.owe(Entry::Refused(target, Code::MalformedStatus));
+            client.owe(Entry::Refused(target, Code::MalformedStatus), ENTRY);
             let whole = Requests::new(rest).next().and_then(Result::ok);
             rest = whole.map_or(&[], |request| &rest[REQUEST_HEADER + request.packet.len()..]);
             self.past.count(Code::MalformedStatus);
@@ -78,9 +79,7 @@ impl Router {
     #[inline]
     fn accept(&mut self, now: Instant, number: u32, chunk: u32, request: Request<'_>) -> Result<u32, Code> {
         let version = version_of(request.packet).ok_or(Code::WrongVersion)?;
-        if !is_whole(request.packet, version) {
-            return Err(Code::MalformedStatus);
-        }
+        let reply_bytes = reply_bytes(request.packet, version).ok_or(Code::MalformedStatus)?;
         if !self.allow.allows(request.target) {
             return Err(Code::NotAllowed);
         }
@@ -92,13 +91,12 @@ impl Router {
             Some(found) => found,
             None => self.remember(now, request.target, version)?,
         };
-        let HubConfig { probe_first, window, .. } = self.config;
+        let gap = self.config.probe_asked();
         let board = self.boards.at(board_number).ok_or(Code::HubTimeout)?;
         board.counters.packets += 1;
-        let packet = match board.asked(now, probe_first, window.late_max()) {
-            Err(code) => Err(code),
-            Ok(()) => self.packets.take(request.target, number, chunk, request.packet).ok_or(Code::HubTimeout),
-        };
+        board.asked(now, gap);
+        let taken = self.packets.take(now, request.target, number, chunk, (request.packet, reply_bytes));
+        let packet = taken.ok_or(Code::HubTimeout);
         board.counters.errors += u64::from(packet.is_err());
         let packet = packet?;
         self.packets[packet].times = self.stages.begin(now);
@@ -150,14 +148,22 @@ pub(super) fn version_of(packet: &[u8]) -> Option<Version> {
     Some(Version::V2_0)
 }
 
-/// Tells whether every transaction of a request can be read: a board would drop what it cannot read, or answer nothing that
-/// is known for its reply, and hold up all that is behind it.
+/// Returns the bytes of a good reply to a request, or `None` if one of its transactions cannot be read: a board would drop what it cannot
+/// read, or answer nothing that is known for its reply, and hold up all that is behind it.
 #[inline]
-fn is_whole(packet: &[u8], version: Version) -> bool {
+fn reply_bytes(packet: &[u8], version: Version) -> Option<u32> {
     match version {
-        Version::V2_0 => Packet::decode(packet).is_ok_and(|packet| packet.requests().all(|request| request.is_ok())),
+        Version::V2_0 => {
+            let packet = Packet::decode(packet).ok()?;
+            let words = packet.requests().try_fold(1, |words, request| {
+                let request = request.ok()?;
+                Some(words + request.header.kind.reply_words(request.operation.words()))
+            });
+            Some((words? * WORD) as u32)
+        }
         Version::V1_3 => {
-            legacy::Packet::decode(packet).is_ok_and(|packet| packet.requests().all(|request| request.is_ok()))
+            let packet = legacy::Packet::decode(packet).ok()?;
+            packet.requests().all(|request| request.is_ok()).then_some(0)
         }
     }
 }

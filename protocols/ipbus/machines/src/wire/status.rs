@@ -62,7 +62,8 @@ impl Status {
         if packet.header.kind != packet::Kind::Status {
             return Err(Error::PacketKind { header: packet.header.encode() });
         }
-        if bytes.len() != LENGTH {
+        // Bytes behind it are nobody's, as behind any reply.
+        if bytes.len() < LENGTH {
             return Err(Error::Length { due: LENGTH, came: bytes.len() });
         }
         let mut words = Reader::new(packet.body, packet.order);

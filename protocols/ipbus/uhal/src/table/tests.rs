@@ -528,4 +528,5 @@ fn a_module_that_is_included_often_is_kept_once() {
     assert_eq!(table.overlaps(), vec![]);
 }
 
+mod decoder;
 mod overlaps;

@@ -5,6 +5,7 @@ use super::catalog::Catalog;
 use super::plan::Plan;
 use super::recordings::Recordings;
 use super::settings::ServerTable;
+use hodo_daemon::Reading;
 use hodo_io::{Clock, Stop};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,7 +43,8 @@ pub struct Upkeep {
     path: PathBuf,
     server: ServerTable,
     workers: usize,
-    recordings: Recordings,
+    recordings: Arc<Recordings>,
+    reading: Reading<Result<Plan, ServeError>>,
     catalog: Catalog,
     clock: Clock,
     reload: Arc<Reload>,
@@ -61,7 +63,8 @@ impl Upkeep {
             path,
             server: plan.server,
             workers,
-            recordings: plan.recordings,
+            recordings: Arc::new(plan.recordings),
+            reading: Reading::default(),
             catalog,
             clock,
             reload: Arc::default(),
@@ -79,8 +82,14 @@ impl Upkeep {
     /// [`ServeError::Source`] if a source makes what its PV cannot hold.
     pub fn run(mut self, stop: &Stop) -> Result<(), ServeError> {
         while !stop.load(Ordering::Relaxed) {
-            if self.reload.is_asked.swap(false, Ordering::Relaxed) {
-                let outcome = self.read_again();
+            if !self.reading.is_under_way() && self.reload.is_asked.swap(false, Ordering::Relaxed) {
+                let (path, recordings) = (self.path.clone(), Arc::clone(&self.recordings));
+                if let Err(why) = self.reading.start(move || Plan::read(&path, &recordings)) {
+                    self.reload.answer(format!("no thread can be started: {why}; the PVs stay as they were"));
+                }
+            }
+            if let Some(read) = self.reading.outcome() {
+                let outcome = self.take(read);
                 self.reload.answer(outcome);
             }
             let idle = self.catalog.sources.turn(&self.clock)?;
@@ -91,9 +100,9 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Reads the file again. One that is wrong changes nothing.
-    fn read_again(&mut self) -> String {
-        let read = Plan::read(&self.path, &self.recordings).and_then(|plan| {
+    /// Serves what was read again. A file that is wrong changes nothing.
+    fn take(&mut self, read: Result<Plan, ServeError>) -> String {
+        let read = read.and_then(|plan| {
             let changes = self.catalog.become_as(&plan, self.clock.now())?;
             Ok((plan, changes))
         });
@@ -114,7 +123,7 @@ impl Upkeep {
                 self.path.display()
             );
         }
-        self.recordings = plan.recordings;
+        self.recordings = Arc::new(plan.recordings);
         let status = format!("{} was read again: {changes}", self.path.display());
         tracing::info!("{status}");
         status

@@ -7,6 +7,7 @@ use crate::machines::data::SetError;
 use crate::machines::server::ClientStatistics;
 use crate::machines::wire::Status;
 use crate::machines::{BitSet, Value};
+use hodo_machine::{Peer, harmless_name};
 use std::fmt;
 use std::sync::Arc;
 
@@ -52,12 +53,14 @@ impl ClientName {
 }
 
 impl fmt::Display for ClientName {
-    /// Writes `user@host (address)`, or the address of an anonymous client.
+    /// Writes `user@host (address)`, or the address of an anonymous client; names that have more than letters, digits and `._-+$:/%` stand
+    /// between quotes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.user.is_empty() && self.host.is_empty() {
             return f.write_str(&self.address);
         }
-        write!(f, "{}@{} ({})", self.user, self.host, self.address)
+        let [user, host] = [&self.user, &self.host].map(|name| harmless_name(name));
+        write!(f, "{user}@{host} ({})", self.address)
     }
 }
 
@@ -87,6 +90,7 @@ pub struct Call {
 struct Answer {
     core: Arc<Core>,
     call: u64,
+    peer: Peer,
     is_given: bool,
 }
 
@@ -94,12 +98,12 @@ impl Put {
     pub(crate) fn new(
         core: &Arc<Core>,
         of: &Arc<Shared>,
-        call: u64,
+        (call, peer): (u64, Peer),
         client: Arc<ClientName>,
         value: Box<Value>,
     ) -> Self {
         let pv = Pv::new(Arc::clone(core), Arc::clone(of));
-        Put { value, client, pv, answer: Answer { core: Arc::clone(core), call, is_given: false } }
+        Put { value, client, pv, answer: Answer { core: Arc::clone(core), call, peer, is_given: false } }
     }
 
     /// Makes what was put the PV's value, as [`Pv::post`] does, and tells the client that it is done.
@@ -113,6 +117,11 @@ impl Put {
         });
         self.answer.give(posted.map(|_| None).map_err(|why| Status::error(why.to_string())));
         posted.map(drop)
+    }
+
+    /// Drops the put without an answer, because the client is gone.
+    pub(crate) fn discard(mut self) {
+        self.answer.is_given = true;
     }
 
     /// Tells the client that it is done. The PV's value is what the program posts.
@@ -130,12 +139,23 @@ impl Call {
     pub(crate) fn new(
         core: &Arc<Core>,
         of: &Arc<Shared>,
-        call: u64,
+        (call, peer): (u64, Peer),
         client: Arc<ClientName>,
         argument: Option<Box<Value>>,
     ) -> Self {
         let pv = Pv::new(Arc::clone(core), Arc::clone(of));
-        Call { argument, client, pv, answer: Answer { core: Arc::clone(core), call, is_given: false } }
+        Call { argument, client, pv, answer: Answer { core: Arc::clone(core), call, peer, is_given: false } }
+    }
+
+    /// Returns `false` once nobody waits for the reply: the client is gone, or the server has ended.
+    #[must_use]
+    pub fn is_needed(&self) -> bool {
+        self.answer.core.workers.is_needed_by(self.answer.peer)
+    }
+
+    /// Drops the call without an answer, because the client is gone.
+    pub(crate) fn discard(mut self) {
+        self.answer.is_given = true;
     }
 
     /// Returns a value to the client, or nothing.

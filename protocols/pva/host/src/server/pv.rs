@@ -1,7 +1,6 @@
 use super::Core;
 use super::handlers::{Call, Check, Handlers, Put};
 use super::orders::Order;
-use super::workers::Lane;
 use crate::machines::data::SetError;
 use crate::machines::normative::TimeStamp;
 use crate::machines::server::Server;
@@ -29,7 +28,8 @@ pub struct Pv {
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) handlers: Handlers,
-    pub(crate) lane: Mutex<Lane>,
+    /// Handlers that may run at once.
+    pub(crate) concurrent: usize,
     /// The number of its channel while it is served, or [`NOT_SERVED`].
     channel: AtomicU32,
     posts: Mutex<Posts>,
@@ -151,9 +151,8 @@ impl PvOptions {
             merged: 0,
             sleepers: 0,
         };
-        let lane = Mutex::new(Lane::new(concurrent));
         let (channel, posts) = (AtomicU32::new(NOT_SERVED), Mutex::new(posts));
-        let shared = Arc::new(Shared { name, handlers, lane, channel, posts, room: Condvar::new() });
+        let shared = Arc::new(Shared { name, handlers, concurrent, channel, posts, room: Condvar::new() });
         core.orders.push(Order::Serve(Arc::clone(&shared), Box::new(value)));
         Pv { core, shared }
     }

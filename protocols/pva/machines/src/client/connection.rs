@@ -48,6 +48,8 @@ pub(crate) struct Connection {
     pub(crate) idle_until: Option<Instant>,
     /// The reason of the last failure, until the server is reached again.
     pub(crate) trouble: Option<Lost>,
+    /// Whether the server had accepted the connection that was lost then.
+    pub(crate) had_reached: bool,
 }
 
 /// An open connection.
@@ -206,11 +208,16 @@ impl Talk {
         }
         if !status.is_success() {
             channel.step = Step::Refused;
+            let has_other = channel.other.is_some();
             tables.again.push(number);
-            return tables.tell(Event::Refused { channel: number, status });
+            // Where another server has it, that one is asked.
+            if !has_other {
+                tables.tell(Event::Refused { channel: number, status });
+            }
+            return;
         }
         channel.step = Step::Open(sid);
-        channel.back_off = None;
+        (channel.back_off, channel.miss, channel.other) = (None, None, None);
         tables.tell(Event::Connected { channel: number });
         tables.awakened(number, |operation| self.jobs.push_back(operation));
     }
