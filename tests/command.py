@@ -1,6 +1,5 @@
 """Runs `hodo` as a user does, with a bound on everything."""
 
-import atexit
 import contextlib
 import os
 import pathlib
@@ -15,7 +14,6 @@ import time
 import contract
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 HODO = os.environ.get("HODO", str(ROOT / "target/release/hodo"))
 # Long enough for a loaded machine; what has to be quicker says so itself.
 BOUND_S = 60
@@ -67,7 +65,7 @@ BUILD = ["cargo", "build", "--quiet", "--locked", "--workspace", "--exclude", "h
 def example(name):
     """The program of an example of some crate."""
     subprocess.run([*BUILD, "--example", name], cwd=ROOT, check=True, timeout=900)
-    return TARGET / "debug/examples" / name
+    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/examples" / name
 
 
 @contextlib.contextmanager
@@ -115,12 +113,12 @@ def forward(stream, lines):
     lines.put(None)
 
 
-def announced(process, pattern, seconds=10):
-    """What a server says of itself first that matches, in this time at most."""
+def announced(process, pattern):
+    """What a server says of itself first that matches."""
     lines = queue.Queue()
     threading.Thread(target=forward, args=(process.stdout, lines), daemon=True).start()
     said = []
-    give_up = time.monotonic() + seconds
+    give_up = time.monotonic() + 10
     while time.monotonic() < give_up:
         try:
             line = lines.get(timeout=0.1)
@@ -146,26 +144,6 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
-STRANGERS = pathlib.Path("/sys/fs/cgroup/cpu") / f"hodo-strangers-{os.getpid()}"
-
-
-def as_stranger():
-    """Has the calling thread run at the lowest priority, and, as root on a host that has control groups of threads, share half a processor with the others."""
-    os.nice(19)
-    with contextlib.suppress(OSError):
-        if not STRANGERS.exists():
-            STRANGERS.mkdir()
-            (STRANGERS / "cpu.cfs_period_us").write_text("20000")
-            (STRANGERS / "cpu.cfs_quota_us").write_text("10000")
-            atexit.register(no_strangers)
-        (STRANGERS / "tasks").write_text(str(threading.get_native_id()))
-
-
-def no_strangers():
-    with contextlib.suppress(OSError):
-        STRANGERS.rmdir()
-
-
 def wait_until(condition, what, within=20):
     give_up = time.monotonic() + within
     while not condition():
@@ -179,32 +157,19 @@ def wait_until_busy(pid, seconds=0.3):
     wait_until(lambda: cpu_s(pid) - before > seconds, f"process {pid} has worked for {seconds} s")
 
 
-# A process that has ended is missed where one of its files is opened, or not before that is read.
-GONE = (FileNotFoundError, ProcessLookupError)
-
-
 def children(pid):
     """Processes that a process has started."""
-    found = []
-    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
-        with contextlib.suppress(*GONE):
-            found += map(int, task.read_text(encoding="ascii").split())
-    return found
-
-
-def open_files(process):
-    """The files, pipes and sockets that a process has open: its number, or `number/task/number` for one thread."""
-    found = set()
-    for entry in pathlib.Path(f"/proc/{process}/fd").iterdir():
-        # Some are closed while we look.
-        with contextlib.suppress(*GONE):
-            found.add(os.readlink(entry))
-    return found
+    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
 
 
 def is_connected(pid):
     """Whether a process has an established TCP connection."""
-    sockets = open_files(pid)
+    sockets = set()
+    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        # Some are closed while we look.
+        with contextlib.suppress(FileNotFoundError):
+            sockets.add(os.readlink(entry))
     rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
     return any(row[3] == "01" and f"socket:[{row[9]}]" in sockets for row in rows)
 
@@ -213,7 +178,7 @@ def is_there(pid):
     """Whether a process runs, and is not merely waiting to be collected."""
     try:
         state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
-    except GONE:
+    except FileNotFoundError:
         return False
     return state not in "ZX"
 

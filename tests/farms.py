@@ -3,7 +3,6 @@
 import contextlib
 import http.client
 import json
-import pathlib
 import re
 import signal
 import socket
@@ -18,11 +17,10 @@ class Daemon:
 
     def __init__(self, process):
         self.process = process
-        said = "".join(process.stdout.readline() for _ in range(3))
+        said = "".join(process.stdout.readline() for _ in range(2))
         listening, pages = re.search(r"listening on ([\d.:]+)", said), re.search(r"http://([\d.:]+)", said)
-        named = re.search(r"^named (\S+): (/.+)$", said, re.MULTILINE)
-        assert listening and pages and named, f"it does not say where it is:\n{said}{process.stdout.read()}"
-        self.at, self.pages, self.name, self.socket = listening[1], pages[1], named[1], pathlib.Path(named[2])
+        assert listening and pages, f"it does not say where it is:\n{said}{process.stdout.read()}"
+        self.at, self.pages = listening[1], pages[1]
 
     def ask(self, path, method="GET", headers=None, data=None, over_tcp=None):
         """Status and text of a page, over TCP, or of what an action answers, over the Unix socket."""
@@ -31,7 +29,7 @@ class Daemon:
         if not over_tcp:
             connection.sock = socket.socket(socket.AF_UNIX)
             connection.sock.settimeout(20)
-            connection.sock.connect(str(self.socket))
+            connection.sock.connect(f"\0hodo/{self.pages}")
         with contextlib.closing(connection):
             connection.request(method, path, data, headers or {})
             answer = connection.getresponse()

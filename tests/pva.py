@@ -4,7 +4,6 @@ import contextlib
 import os
 import re
 import socket
-import struct
 import threading
 import urllib.request
 
@@ -54,39 +53,3 @@ def page(process, path):
     """A page of a server."""
     with urllib.request.urlopen(process.pages + path, timeout=10) as reply:
         return reply.read().decode()
-
-
-def calls(at, name, count):
-    """A connection over which so many calls of a PV are made at once."""
-    host, port = at.rsplit(":", 1)
-    client = socket.create_connection((host, int(port)), 10)
-
-    def message(number, body):
-        return struct.pack("<BBBBI", 0xCA, 2, 0, number, len(body)) + body
-
-    def text(of):
-        return bytes([len(of)]) + of
-
-    client.sendall(message(1, struct.pack("<IHH", 1 << 20, 0x7FFF, 0) + text(b"anonymous") + b"\xff"))
-    client.sendall(message(7, struct.pack("<HI", 1, 1) + text(name.encode())))
-    sid = channel(client)
-    # A structure without fields, as the request and as the argument.
-    nothing = b"\x80\x00\x00"
-    client.sendall(b"".join(message(20, struct.pack("<IIB", sid, 1 + ioid, 8) + nothing) for ioid in range(count)))
-    client.sendall(b"".join(message(20, struct.pack("<IIB", sid, 1 + ioid, 0) + nothing) for ioid in range(count)))
-    return client
-
-
-def channel(client):
-    """The server's number of the channel, from its reply."""
-    said = b""
-    while True:
-        more = client.recv(1 << 16)
-        assert more, "the server has closed the connection"
-        rest = said = said + more
-        while len(rest) >= 8:
-            flags, number, length = rest[2], rest[3], struct.unpack_from("<I", rest, 4)[0]
-            length = 0 if flags & 1 else length
-            if number == 7 and len(rest) >= 8 + length:
-                return struct.unpack_from("<I", rest, 12)[0]
-            rest = rest[8 + length :]

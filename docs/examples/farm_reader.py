@@ -88,14 +88,6 @@ def events(path, run=None, verdict=None, check=True):
             yield Event(its_run, number, VERDICTS[code], node, attempts, bool(flags & PARTIAL), time_ns, data)
 
 
-def conflicts(path, run=None, check=True):
-    """Each event under a number that other data has: run, event, source, time in ns, data."""
-    for segment in segments(path):
-        for fields, data in blocks(segment, check):
-            if fields[0] == b"CNFL" and run in (None, fields[9]):
-                yield fields[9], fields[7], fields[10], fields[8], data
-
-
 def varints(data):
     value = shift = 0
     for byte in data:

@@ -3,17 +3,7 @@
 import json
 import sys
 
-
-def number(given):
-    """Return a number as it is; pvcall, pvxcall and eget send texts."""
-    try:
-        return int(given) if isinstance(given, str) else given
-    except ValueError:
-        return float(given)
-
-
 query = json.load(sys.stdin)["query"]
-try:
-    print(json.dumps(number(query["a"]) + number(query["b"])))
-except (KeyError, TypeError, ValueError):
+if not {"a", "b"} <= query.keys():
     sys.exit("give two numbers, a and b")
+print(json.dumps(query["a"] + query["b"]))

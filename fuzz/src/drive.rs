@@ -173,7 +173,7 @@ struct Floor<'a, M> {
 
 impl<'a, M: Machine> Floor<'a, M> {
     fn check(&self, allowance: &Allowance) {
-        if let Err(over) = self.cost.check(allowance, self.machine.charges()) {
+        if let Err(over) = self.cost.check(allowance) {
             panic!("{over}");
         }
     }

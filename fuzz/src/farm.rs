@@ -10,7 +10,7 @@ use hodo_farm::{
     Builder, BuilderConfig, Controller, ControllerConfig, Incomplete, Ledger, NoSupply, Node, NodeConfig, Policy,
     Source, SourceConfig,
 };
-use hodo_machine::{Address, Charges, Input, Instant, Machine, Outbox, Output, Peer, Transport};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use hodo_sim::cost::Allowance;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub fn controller(input: &[u8]) {
         ..ControllerConfig::default()
     };
     let controller = Controller::new(config, NoSupply, Ledger::default());
-    let balanced = Balanced { controller, decided: BTreeSet::new(), conflicts: 0 };
+    let balanced = Balanced { controller, decided: BTreeSet::new() };
     drive(balanced, script, Some(&newcomer(Role::Node, Transport::Stream)), controller_command);
 }
 
@@ -75,7 +75,6 @@ pub fn controller(input: &[u8]) {
 struct Balanced {
     controller: Controller<NoSupply>,
     decided: BTreeSet<(u32, u64)>,
-    conflicts: u64,
 }
 
 impl Machine for Balanced {
@@ -89,23 +88,18 @@ impl Machine for Balanced {
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
         let output = self.controller.poll(now, out);
         match &output {
-            Output::Event(Event::Verdict(Final { conflict: Some(_), .. })) => self.conflicts += 1,
             Output::Event(Event::Verdict(Final { run, event, verdict, .. })) => {
                 assert!(self.decided.insert((*run, *event)), "event {event} of run {run} has two verdicts");
                 assert_ne!(*verdict, Verdict::Failed, "that is never final");
             }
             Output::Idle(_) => {
                 let counts = self.controller.counts();
-                assert_eq!((counts.decided(), counts.conflicts), (self.decided.len() as u64, self.conflicts));
+                assert_eq!(counts.decided(), self.decided.len() as u64);
                 assert!(counts.taken_in >= counts.decided());
             }
             _ => {}
         }
         output
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.controller.charges()
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
@@ -197,10 +191,6 @@ impl Machine for Deciding {
         }
     }
 
-    fn charges(&self) -> Option<&Charges> {
-        self.node.charges()
-    }
-
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         self.node.landing(peer)
     }
@@ -217,7 +207,6 @@ pub fn source(input: &[u8]) {
         Some(match kind % 8 {
             0 => SourceCommand::Leave,
             1 => SourceCommand::Run(number as u32),
-            2 => SourceCommand::End,
             _ => SourceCommand::Event { number, payload: Bytes::copy_from_slice(rest) },
         })
     });
@@ -229,8 +218,6 @@ pub fn builder(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
     let config = BuilderConfig {
         patience: Duration::from_millis(50),
-        behind: Duration::from_millis(50 + 10 * u64::from(choice / 16)),
-        start_without: (choice & 16 != 0).then_some(Duration::from_millis(100)),
         incomplete: Incomplete::ALL[usize::from(choice % 2)],
         fragment_max: EVENT_MAX,
         pool_bytes: 1 << 16,

@@ -1,5 +1,5 @@
 use crate::{Accepts, drive};
-use hodo_daemon::{Answer, Http, Names, Reply, parse};
+use hodo_daemon::{Answer, Http, Reply, parse};
 use hodo_machine::{Cursor, Peer, Transport};
 
 /// Drives the far end of HTTP connections by a script, and parses the bytes as one request, which any longer input gives
@@ -13,7 +13,7 @@ pub fn server(input: &[u8]) {
     // It is told what is wrong without the application's part.
     let says = b"BREW / HTTP/1.1\r\n\r\n".to_vec();
     let accepts = Accepts::new(Transport::Stream, says, b"HTTP/1.1 405".len());
-    drive(Http::new(0, Names::default()), input, Some(&accepts), answer);
+    drive(Http::default(), input, Some(&accepts), answer);
 }
 
 /// Returns an answer to whoever may have asked.

@@ -1,5 +1,5 @@
 use crate::{Accepts, drive_within};
-use hodo_ipbus::device::{self, DeviceConfig, Failure, Faults, FaultyDevice, Register, Registers, Way};
+use hodo_ipbus::device::{DeviceConfig, Failure, Faults, FaultyDevice, Register, Registers, Way};
 use hodo_ipbus::wire::operation::{self, Mode, Operation};
 use hodo_ipbus::wire::packet::{Header, Kind, Packet};
 use hodo_ipbus::wire::status::Status;
@@ -89,7 +89,7 @@ pub fn device(input: &[u8]) {
         buffer_bytes: BUFFER_BYTES,
         memory_bytes_max: 64 << 10,
         registers: registers.expect("they do not overlap"),
-        allowance: device::allowance(16 << 10),
+        unsent_bytes_max: 16 << 10,
         silence_timeout: Duration::from_secs(1),
         ..DeviceConfig::new(transport, version)
     });

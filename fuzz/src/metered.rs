@@ -1,4 +1,4 @@
-use hodo_machine::{Charges, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
 use hodo_sim::cost::{Allowance, Cost};
 
 /// A machine that panics once it is idle and has cost more than its allowance: for targets that have a script of their own.
@@ -48,7 +48,7 @@ impl<M: Machine> Machine for Metered<M> {
             Output::Close(peer) => cost.closed(*peer),
             Output::Event(_) | Output::Open(..) => {}
             Output::Idle(_) => {
-                if let Err(over) = cost.check(allowance, machine.charges()) {
+                if let Err(over) = cost.check(allowance) {
                     panic!("{over}");
                 }
                 return output;
@@ -61,10 +61,6 @@ impl<M: Machine> Machine for Metered<M> {
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         let Metered { machine, cost, .. } = self;
         cost.of(|| machine.landing(peer))
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.machine.charges()
     }
 
     fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {

@@ -202,12 +202,7 @@ impl Floor {
         network.set_configuration(router, ConfigurationPort::new(CONFIGURATION_KEY)).expect("it is there");
         let protocols = [
             GateProtocol::Ssdtp2 { port: PORTS[0], fragment: std::num::NonZeroUsize::new(100) },
-            GateProtocol::Gresb {
-                to_bridge: PORTS[1],
-                to_host: PORTS[2],
-                both_ways: false,
-                status_bits: gresb::StatusBits::High,
-            },
+            GateProtocol::Gresb { to_bridge: PORTS[1], to_host: PORTS[2], status_bits: gresb::StatusBits::High },
         ];
         let queue_max = (64, 4 * PACKET_MAX);
         let gates = nodes.into_iter().zip(protocols);

@@ -5,16 +5,16 @@
 -- A capture file of SpaceWire itself has the link type USER0 (147). Each record begins with four bytes:
 --
 --   byte 0  version, 0
---   byte 1  kind: 0 packet, 1 broadcast code (a time-code, a distributed interrupt), 2 characters
+--   byte 1  kind: 0 packet, 1 time-code, 2 characters
 --   byte 2  end: 0 EOP, 1 EEP, 2 none
 --   byte 3  bit 0: the direction, 0 from the first end of the link, 1 from the second
 --
--- and the bytes of the packet follow, or the byte of the broadcast code. A packet has the time at which its end arrived. Characters have that of
+-- and the bytes of the packet follow, or the byte of the time-code. A packet has the time at which its end arrived. Characters have that of
 -- the first bit, and say what was sent, or what happened to the end that would send:
 --
---   byte 0     0 NULLs, 1 data, 2 FCT, 3 EOP, 4 EEP, 5 broadcast code, 6 fault, 7 state, 8 link error
+--   byte 0     0 NULLs, 1 data, 2 FCT, 3 EOP, 4 EEP, 5 time-code, 6 fault, 7 state, 8 link error
 --   bytes 1-4  how long a bit lasts, in ps, big-endian; 0 where it is not told
---   then       the number of NULLs (8 bytes, big-endian), the data, the broadcast code, or the words
+--   then       the number of NULLs (8 bytes, big-endian), the data, the time-code, or the words
 
 local LENGTH_MAX = 64 * 1024 * 1024
 local ENDS = { [0] = "EOP", [1] = "EEP", [2] = "none" }
@@ -29,16 +29,11 @@ spw.fields.path = ProtoField.bytes("spw.path", "Path address", base.SPACE)
 spw.fields.logical = ProtoField.uint8("spw.logical_address", "Logical address", base.HEX)
 spw.fields.protocol = ProtoField.uint8("spw.protocol", "Protocol", base.HEX, PROTOCOLS)
 spw.fields.end_marker = ProtoField.uint8("spw.end", "End of packet", base.DEC, ENDS)
-local FLAGS_OF_BROADCAST = { [0] = "time-code", [1] = "reserved", [2] = "distributed interrupt", [3] = "reserved" }
-spw.fields.broadcast = ProtoField.uint8("spw.broadcast", "Broadcast code", base.HEX)
-spw.fields.flags = ProtoField.uint8("spw.broadcast.flags", "Type", base.DEC, FLAGS_OF_BROADCAST, 0xc0)
 spw.fields.time_code = ProtoField.uint8("spw.time_code", "Time-code", base.HEX)
 spw.fields.time = ProtoField.uint8("spw.time", "Time", base.DEC, nil, 0x3f)
-spw.fields.acknowledges = ProtoField.bool("spw.interrupt.acknowledgement", "Acknowledgement (without them: interrupt 32 to 63)", 8, nil, 0x20)
-spw.fields.interrupt = ProtoField.uint8("spw.interrupt", "Interrupt", base.DEC, nil, 0x1f)
 spw.fields.direction = ProtoField.uint8("spw.direction", "From", base.DEC, { [0] = "first end", [1] = "second end" }, 0x01)
 local CHARACTERS = {
-    [0] = "NULL", [1] = "data", [2] = "FCT", [3] = "EOP", [4] = "EEP", [5] = "broadcast code", [6] = "fault", [7] = "state", [8] = "link error",
+    [0] = "NULL", [1] = "data", [2] = "FCT", [3] = "EOP", [4] = "EEP", [5] = "time-code", [6] = "fault", [7] = "state", [8] = "link error",
 }
 spw.fields.characters = ProtoField.uint8("spw.characters", "Characters", base.DEC, CHARACTERS)
 spw.fields.bit = ProtoField.uint32("spw.bit", "Bit, in ps", base.DEC)
@@ -47,26 +42,7 @@ spw.fields.words = ProtoField.string("spw.words", "What happened")
 spw.fields.data = ProtoField.bytes("spw.data", "Data", base.SPACE)
 spw.experts.eep = ProtoExpert.new("spw.eep", "The packet ended with an EEP: it is not whole", expert.group.PROTOCOL, expert.severity.WARN)
 spw.experts.empty = ProtoExpert.new("spw.empty", "The packet has no byte", expert.group.PROTOCOL, expert.severity.WARN)
-spw.experts.reserved = ProtoExpert.new("spw.broadcast.reserved", "A broadcast code whose type is reserved", expert.group.PROTOCOL, expert.severity.WARN)
 spw.experts.version = ProtoExpert.new("spw.version", "The version of this record is not known", expert.group.MALFORMED, expert.severity.ERROR)
-
--- Dissects the byte of a broadcast code by its type; returns the words for the column of information.
-local function dissect_broadcast(byte, tree)
-    local code = tree:add(spw.fields.broadcast, byte)
-    code:add(spw.fields.flags, byte)
-    local flags, value = bit.rshift(byte:uint(), 6), bit.band(byte:uint(), 0x1f)
-    if flags == 0 then
-        code:add(spw.fields.time_code, byte)
-        code:add(spw.fields.time, byte)
-        return string.format("time-code %d", byte:uint())
-    elseif flags == 2 then
-        code:add(spw.fields.acknowledges, byte)
-        code:add(spw.fields.interrupt, byte)
-        return string.format(bit.band(byte:uint(), 0x20) == 0 and "interrupt %d" or "acknowledgement of interrupt %d", value)
-    end
-    code:add_proto_expert_info(spw.experts.reserved)
-    return string.format("reserved code 0x%02x", byte:uint())
-end
 
 -- RMAP (ECSS-E-ST-50-52C) -------------------------------------------------------------------------------------------------------
 
@@ -327,7 +303,8 @@ local function dissect_characters(range, tree)
         tree:add(spw.fields.data, rest)
         return rest:len() == 1 and string.format("data %02x", rest:uint()) or string.format("%d bytes of data", rest:len())
     elseif what == 5 then
-        return dissect_broadcast(rest(0, 1), tree)
+        tree:add(spw.fields.time_code, rest(0, 1))
+        return string.format("time-code %d", bit.band(rest(0, 1):uint(), 0x3f))
     elseif what >= 6 then
         tree:add(spw.fields.words, rest)
         return string.format("%s: %s", name, rest:string())
@@ -344,7 +321,9 @@ function spw.dissector(buffer, pinfo, root)
     end
     head:add(spw.fields.direction, buffer(3, 1))
     if buffer(1, 1):uint() == 1 and buffer:len() > 4 then
-        show(pinfo, "SpaceWire", { dissect_broadcast(buffer(4, 1), head) })
+        head:add(spw.fields.time_code, buffer(4, 1))
+        head:add(spw.fields.time, buffer(4, 1))
+        show(pinfo, "SpaceWire", { string.format("time-code %d", bit.band(buffer(4, 1):uint(), 0x3f)) })
     elseif buffer(1, 1):uint() == 2 and buffer:len() >= 9 then
         show(pinfo, "SpaceWire", { dissect_characters(buffer(4), head) })
     else
@@ -389,7 +368,7 @@ local FLAGS = {
 }
 ssdtp2.fields.flag = ProtoField.uint8("ssdtp2.flag", "Flag", base.HEX, FLAGS)
 ssdtp2.fields.length = ProtoField.bytes("ssdtp2.length", "Length (80 bits)", base.SPACE)
-ssdtp2.fields.time_code = ProtoField.uint8("ssdtp2.time_code", "Time-code or other broadcast code", base.HEX)
+ssdtp2.fields.time_code = ProtoField.uint8("ssdtp2.time_code", "Time-code", base.HEX)
 ssdtp2.fields.divider = ProtoField.uint8("ssdtp2.divider", "Divider: 200 MHz / (divider + 1)", base.DEC)
 ssdtp2.fields.part = ProtoField.bytes("ssdtp2.part", "Part of a packet", base.SPACE)
 ssdtp2.experts.flag = ProtoExpert.new("ssdtp2.bad_flag", "Unknown flag: the stream is out of step", expert.group.MALFORMED, expert.severity.ERROR)
@@ -420,7 +399,7 @@ local function ssdtp2_body(frame, pinfo, root)
     if body and flag == 0x02 then tree:add(ssdtp2.fields.part, body) end
     if body and (flag == 0x30 or flag == 0x31) then
         tree:add(ssdtp2.fields.time_code, body(0, 1))
-        return dissect_broadcast(body(0, 1), tree)
+        return string.format("time-code %d", bit.band(body(0, 1):uint(), 0x3f))
     end
     if body and flag == 0x38 then tree:add(ssdtp2.fields.divider, body(0, 1)) end
     return FLAGS[flag]
@@ -442,7 +421,7 @@ gresb.fields.truncated = ProtoField.bool("gresb.truncated", "Truncated", 8, nil,
 gresb.fields.eep = ProtoField.bool("gresb.eep", "EEP", 8, nil, 0x80)
 gresb.fields.length = ProtoField.uint24("gresb.length", "Length", base.DEC)
 gresb.fields.link = ProtoField.uint8("gresb.link", "Virtual link", base.DEC)
-gresb.fields.time_code = ProtoField.uint8("gresb.time_code", "Time-code or other broadcast code", base.HEX)
+gresb.fields.time_code = ProtoField.uint8("gresb.time_code", "Time-code", base.HEX)
 gresb.experts.kind = ProtoExpert.new("gresb.bad_protocol", "Unknown protocol or status: the stream is out of step", expert.group.MALFORMED,
     expert.severity.ERROR)
 
@@ -480,10 +459,7 @@ function gresb.dissector(buffer, pinfo, root)
         end
         tree:add(gresb.fields.kind, frame(0, 1))
         if first == 0 then return dissect_packet(rest, 0, pinfo, root) end
-        if first == 3 and rest then
-            tree:add(gresb.fields.time_code, rest(0, 1))
-            return dissect_broadcast(rest(0, 1), tree)
-        end
+        if first == 3 and rest then tree:add(gresb.fields.time_code, rest(0, 1)) end
         return KINDS[first]
     end
     dissect_stream("GRESB", 4, head, body, buffer, pinfo, root)

@@ -66,7 +66,7 @@ class Hub:
 def hub(tmp_path):
     hub = Hub(tmp_path)
     yield hub
-    with contextlib.suppress(*command.GONE):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         os.kill(hub.pid(), signal.SIGKILL)
 
 

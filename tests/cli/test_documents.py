@@ -233,14 +233,8 @@ def test_stages_add_up_to_the_time_of_an_operation(link):
     assert ", ".join(stage["name"] for stage in local) == "queue, send, wire and far end, completion"
     assert sum(stage["mean_ns"] for stage in local) == pytest.approx(one["latency_ns"]["mean"], rel=0.002)
     there = [stage for stage in one["stages"] if stage["side"] == "remote"]
-    far = [stage for stage in there if stage["name"] != "network, waking"]
-    assert [stage["name"] for stage in far] == ["queue", "send"]
-    if sum(stage["mean_ns"] for stage in far) > local[-2]["mean_ns"]:
-        # On a busy processor the far end's call returns after its reply has arrived: nothing is left between the two ends.
-        assert there == far
-    else:
-        assert there[-1]["name"] == "network, waking"
-        assert sum(stage["share"] for stage in there) == pytest.approx(local[-2]["share"])
+    assert [stage["name"] for stage in there] == ["queue", "send", "network, waking"]
+    assert sum(stage["share"] for stage in there) == pytest.approx(local[-2]["share"])
     (without,) = command.bench(link, *plan)
     assert without["stages"] == []
 
@@ -275,4 +269,4 @@ def test_a_document_comes_from_a_pipe_and_has_an_end(tmp_path):
     piped = subprocess.run(["bash", "-c", f"{command.HODO} report <(cat {file}) --tsv -"], capture_output=True, text=True, timeout=60)
     assert piped.returncode == 0 and len(contract.parse_tsv(piped.stdout)) == 1, piped.stderr
     for words in (["report", "/dev/zero"], ["compare", file, "/dev/zero"], ["pva", "get", "-f", "/dev/zero"]):
-        command.refused(*words, status=2, says=["/dev/zero.*it is neither a file nor a pipe"])
+        command.refused(*words, status=2, says=["/dev/zero.*it has more than 256 MiB"])

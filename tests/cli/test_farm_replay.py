@@ -99,12 +99,13 @@ def test_what_cannot_be_replayed_is_named(tmp_path):
     command.refused("farm", "source", "--renumber", status=2, says=["--replay"])
 
 
-def test_a_record_has_as_many_gaps_as_it_has(tmp_path):
+def test_more_gaps_than_a_run_may_have_are_told_with_their_remedy(tmp_path):
     many = ["--events", 140_000, "--size", 16, "--until-done"]
     with farms.controller("--store", tmp_path / "record", *many) as controller:
         with farms.node(controller, "--accept", "every:2"):
             assert controller.process.wait(command.BOUND_S) == 0
     with farms.controller("--store", tmp_path / "store", "--open", 2) as controller, farms.node(controller, "--accept", "1"):
-        assert "70000 accepted" in farms.source(controller, "--replay", tmp_path / "record")
+        replay = ["farm", "source", "--to", controller.at, "--replay", tmp_path / "record"]
+        command.refused(*replay, status=1, says=["more gaps than a run may have; add --renumber"])
         said = farms.source(controller, "--replay", tmp_path / "record", "--renumber", "--run", 2)
         assert "70000 accepted" in said

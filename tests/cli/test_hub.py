@@ -192,29 +192,6 @@ def test_it_tells_of_clients_and_boards(board):
     command.refused("hub", "stats", hub.pages, status=1, says=[hub.pages, "refused", "running"])
 
 
-def test_two_hubs_share_a_board_and_say_so():
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(command.serving("ipbusudp-2.0://127.0.0.1:0"))
-        at = server.uri.rpartition("//")[2]
-        hubs = [stack.enter_context(running()) for _ in range(2)]
-        plan = ["--test", "rate", "--mode", "send", "--sizes", "4", "--duration", "1s", "--repeat", "1", "--quiet"]
-        links = [f"chtcp-2.0://{hub.at[1]}:{hub.at[2]}?target={at}" for hub in hubs]
-        benches = [stack.enter_context(command.started("bench", link, *plan)) for link in links]
-        assert [bench.wait(30) for bench in benches] == [0, 0]
-        packets, errors, alone, taken = zip(*(counted(hub, at, "packets", "errors", "alone", "taken") for hub in hubs), strict=True)
-        assert min(alone) > 100 and sum(taken) > 100 and 30 * min(packets) > max(packets), (packets, alone, taken)
-        # At the first meeting, and where one has no processor until the board has forgotten, nobody can say.
-        assert sum(errors) < 2 + sum(packets) / 500, (errors, packets)
-        stats = command.hodo("hub", "stats", hubs[0].pages).stdout
-        assert re.search(r" restarts +shared ", stats) and f" {alone[0]} " in stats, stats
-
-
-def counted(hub, board, *names):
-    """These counters of a hub's board."""
-    metrics = hub.page("/metrics")
-    return [int(re.search(rf'^ipbus_hub_board_{name}_total{{board="{board}",version="2.0"}} (\d+)$', metrics, re.MULTILINE)[1]) for name in names]
-
-
 # From the client to the hub, to the board, back to the hub, and back to the client.
 THROUGH = "queue, send, wire and device, hub queue, wire and board, hub answer, completion"
 # The hub counts one packet in 64: of a short run on a busy machine these few can take longer than all on average, and leave no rest.

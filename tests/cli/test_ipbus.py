@@ -275,33 +275,12 @@ def test_a_device_is_not_made_from_a_table_that_is_wrong(tmp_path):
         command.refused("serve", f"ipbusudp-2.0://127.0.0.1:0?table={file}", status=1, says=says, within=20)
 
 
-def test_a_decoder_is_written_whole_or_not_at_all(tmp_path):
-    table, package = tmp_path / "board.xml", tmp_path / "board.vhd"
-    slaves = '<node>\n<node id="a" fwinfo="endpoint;width=2"/>\n<node id="b" address="{}" fwinfo="endpoint;width=1"/>\n</node>'
-    table.write_text(slaves.format("0x4"), encoding="utf-8")
-    assert ipbus("check", table).stdout == f"{table}: 3 nodes, no errors, no warnings, no overlaps, no firmware errors\n"
-    assert ipbus("vhdl", table, "--output", package).stdout == f"ipbus_decode_board: 2 slaves to {package}\n"
-    text = package.read_text(encoding="ascii")
-    assert text == ipbus("vhdl", table).stdout and "constant N_SLV_B: integer := 1;" in text
-    table.write_text(slaves.format("0x2"), encoding="utf-8")
-    checked, refused = ipbus("check", table, status=1), ipbus("vhdl", table, "--output", package, status=1)
-    [found, total] = checked.stdout.splitlines()
-    assert found.startswith(f"{table}:2:1: firmware: endpoints `a` (0x00000000-0x00000003, width 2) and `b`"), found
-    assert total.endswith("1 firmware error") and refused.stderr.splitlines()[0] == found
-    assert package.read_text(encoding="ascii") == text, "what was there stays"
-    document = json.loads(ipbus("check", table, "--allow-firmware-errors", "--json", "-").stdout)["checked"][0]
-    assert (document["endpoints"], document["firmware_errors"], document["errors"]) == (2, 1, 0)
-    [finding] = document["findings"]
-    nodes = [(node["node"], node["address"], node["last_address"], node["width"], node["line"]) for node in finding["nodes"]]
-    assert nodes == [("a", 0, 3, 2, 2), ("b", 2, 3, 1, 3)]
-
-
-def test_a_pipe_in_the_place_of_a_table_is_read_by_a_command_and_refused_by_a_daemon(tmp_path):
+def test_a_pipe_in_the_place_of_a_table_is_refused_and_not_waited_for(tmp_path):
     pipe = tmp_path / "pipe.xml"
     os.mkfifo(pipe)
-    command.refused("ipbus", "nodes", pipe, status=2, says=[r"pipe\.xml", "no program writes to this pipe"], within=20)
+    command.refused("ipbus", "nodes", pipe, status=2, says=[r"pipe\.xml", "a pipe or a device"], within=20)
     serve = f"ipbusudp-2.0://127.0.0.1:0?table={pipe}"
-    command.refused("serve", serve, status=1, says=["not a regular file"], within=20)
+    command.refused("serve", serve, status=1, says=["a pipe or a device"], within=20)
 
 
 def test_a_bench_of_registers_that_are_not_there_says_so():

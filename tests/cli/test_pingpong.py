@@ -23,7 +23,7 @@ def server(*options):
     """A server on a free port, which is ended in any case."""
     port = free_port()
     line = [command.HODO, "pingpong", "-p", str(port), *options]
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     process.port = port
     try:
         yield process
@@ -96,10 +96,6 @@ def test_the_header_comes_once():
         (["--test", "ib_send_lat"], "the tests are send-lat, send-bw"),
         (["--backend", "soft", "-d", "mlx5_0"], "leave them out, or add --backend verbs"),
         (["--prefetch"], "add --odp or --iodp"),
-        (["-U", "-j"], "cannot be used with '--dm'"),
-        (["-s", "64k"], "not a number: write it as 4096, 0x1000 or 010000"),
-        (["--test", "send-lat", "-n", "18446744073709551615"], "choose at most 100000000"),
-        (["--test", "send-lat", "-n", "0"], "choose 1 or more"),
         (["-m", "1500"], "not one of 256, 512, 1024, 2048, 4096"),
     ],
 )
@@ -114,61 +110,17 @@ def test_nothing_listens():
     assert done.returncode == 1 and "start `hodo pingpong` or `ibv_rc_pingpong` there first" in done.stderr, done.stderr
 
 
-def beside_one_that_is_killed(*options):
-    """Exit status and standard error of a client whose server is killed amid the exchange."""
+# Shared memory tells that a process is gone, even while nothing is outstanding but receives.
+@pytest.mark.parametrize(("backend", "failure"), [("soft", r"retry counter exceeded \(12\) for wr_id 2"), ("shm", r"\(12\) for wr_id 2|Flushed Error \(5\)")])
+def test_a_far_end_that_is_killed_is_reported(backend, failure):
+    options = ["--backend", backend, "-n", "100000000", "--timeout", "20"]
     with server(*options) as far:
         line = [command.HODO, "pingpong", "localhost", "-p", str(far.port), "--connect-within", "10", *options]
         near = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert "remote" in near.stdout.readline() + near.stdout.readline()
         far.kill()
         _, said = near.communicate(timeout=60)
-    return near.returncode, said
-
-
-# Shared memory tells that a process is gone, even while nothing is outstanding but receives.
-@pytest.mark.parametrize(("backend", "failure"), [("soft", r"retry counter exceeded \(12\) for wr_id 2"), ("shm", r"\(12\) for wr_id 2|Flushed Error \(5\)")])
-def test_a_far_end_that_is_killed_is_reported(backend, failure):
-    options = ["--backend", backend, "-n", "100000000", "--timeout", "20"]
-    status, said = beside_one_that_is_killed(*options)
-    assert status == 1 and re.search("Failed status .*(" + failure + ")", said), said
-
-
-def test_every_spelling_of_a_stock_end():
-    with server("--siz=0x40", "--iter", "010", "-g", "-1", "-ec", "-U", "--new_send", "--even", "-n", "0x64", "-n", "20") as far:
-        near = client(far.port, "-s", "0x40", "-n", "0x14", "-g-1", "-UNc", "-i", "0x1")
-        assert near.returncode == 0 and "20 iters in" in near.stdout, near.stderr
-        said, remarks = far.communicate(timeout=20)
-        assert far.returncode == 0 and "2560 bytes in" in said and "20 iters in" in said, said
-        assert remarks == f"hodo: listening on 127.0.0.1:{far.port}\n"
-
-
-def test_no_messages():
-    with server() as far:
-        near = client(far.port, "-n", 0, "--json", "-")
-        assert near.returncode == 0, near.stderr
-        assert far.communicate(timeout=20)[0].endswith(" = 0.00 Mbit/sec\n0 iters in 0.00 seconds = inf usec/iter\n")
-    document = json.loads(near.stdout)
-    assert (document["iterations"], document["size"], document["us_per_iteration"]) == (0, 4096, None)
-
-
-def test_as_many_messages_as_there_are_numbers():
-    options = ["-n", "18446744073709551615", "--timeout", "20"]
-    status, said = beside_one_that_is_killed(*options)
-    assert status == 1 and "Failed status" in said and "panicked" not in said, said
-
-
-def test_strangers_take_no_server():
-    with server("-n", "10") as far:
-        assert "listening on 127.0.0.1" in far.stderr.readline()
-        with contextlib.ExitStack() as strangers:
-            for said in (b"", b"GET / HTTP/1.1\r\n\r\n", b"0000:0000", b"hodo query"):
-                stranger = strangers.enter_context(socket.create_connection(("127.0.0.1", far.port)))
-                stranger.sendall(said)
-            near = client(far.port, "-n", "10")
-        assert near.returncode == 0, near.stderr
-        _, remarks = far.communicate(timeout=20)
-        assert far.returncode == 0
-    assert re.search(r"is no ping-pong: it sent .GET .*still waiting for a client", remarks), remarks
+    assert near.returncode == 1 and re.search("Failed status .*(" + failure + ")", said), said
 
 
 def test_a_stranger_at_the_port_is_named():

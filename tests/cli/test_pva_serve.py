@@ -53,21 +53,6 @@ def test_the_example_is_served_and_read(served):
     assert (structure.x, list(structure.y.z), structure.y.note, structure.extra) == (1, [1.0, 2.0], "hello", 5)
 
 
-def test_the_first_value_that_anyone_sees_is_one_that_its_source_made(tmp_path):
-    text = '[[pv]]\nname = "SLOW{0..9}"\nsource = "ramp"\nfrom = 5\nevery = "1h"\n[[pv]]\nname = "WAVE"\ntype = "double[]"\n'
-    file = tmp_path / "first.toml"
-    file.write_text(f'{text}source = "waveform"\nsize = 7\nevery = "1h"\n')
-    with pva.serving(file) as process, pva.client(process.at) as context:
-        seen, subscription = updates(context, "SLOW3")
-        first = seen.get(timeout=10)
-        assert (first, abs(first.timestamp - time.time()) < 60) == (5, True)
-        assert context.get([f"SLOW{number}" for number in range(10)]) == [5] * 10
-        assert context.get("WAVE").shape == (7,)
-        with pytest.raises(queue.Empty):
-            seen.get(timeout=0.3)
-        subscription.close()
-
-
 def test_puts_are_checked_logged_and_raise_alarms(served):
     process, context = served
     seen, subscription = updates(context, "DEMO:SETPOINT")
@@ -173,19 +158,6 @@ def test_what_is_wrong_in_the_file_is_told_with_its_line(tmp_path):
         file.write_text(text)
         command.refused("pva", "serve", "--check", file, status=2, says=[says])
     command.refused("pva", "serve", tmp_path / "absent.toml", status=2, says=["absent.toml: cannot be read"])
-
-
-def test_a_beacon_address_that_nobody_knows_now_is_left_out_and_an_ignored_client_never(tmp_path):
-    file = tmp_path / "pvs.toml"
-    text = '[server]\n{} = ["nosuch.invalid", "127.0.0.1"]\n[[pv]]\nname = "A"\ntype = "int"\nvalue = 3\n'
-    file.write_text(text.format("beacons"))
-    with pva.serving(file) as process, pva.client(process.at) as context:
-        assert context.get("A", timeout=10) == 3
-        says = [line for line in process.log if "nosuch.invalid" in line]
-        assert len(says) == 1 and "[server] beacons: `nosuch.invalid` is left out: " in says[0], process.log
-    assert command.hodo("pva", "serve", "--check", file).returncode == 0
-    file.write_text(text.format("ignored"))
-    command.refused("pva", "serve", "--check", file, status=2, says=[r":2: \[server\]: ignored: `nosuch.invalid`: "])
 
 
 def test_programs_are_bounded_in_time_and_number(tmp_path):

@@ -20,11 +20,6 @@ import pytest
         (["call", "A", "argument"], ["argument", "NAME=VALUE"]),
         (["call", "A", "a=[1"], ["a: JSON"]),
         (["monitor", "A", "-n", "0"], ["--count"]),
-        (["list", "-S", "ioc1"], ["-S: ", "`hodo pva list ioc1` lists", "`hodo pva info -S ioc1 PV`"]),
-        (["list", "-S", "ioc1", "ioc2"], ["-S: "]),
-        (["find", "-S", "ioc1", "A", "B"], ["-S: ", "`hodo pva info -S ioc1 A` says"]),
-        (["beacons", "-S", "ioc1", "--for", "1"], ["-S: "]),
-        (["call", "A", "a=1e400"], ["a: the number does not fit into the field"]),
     ],
     ids=lambda value: " ".join(value),
 )

@@ -73,8 +73,8 @@ def test_a_trace_holds_both_sides_with_times_directions_and_addresses(board, tmp
     assert chunks[2][1].data.ack == 1 + len(chunks[1][1].data.data)
     datagrams = [(way, ip) for _, way, _, ip in found if ip.p == dpkt.ip.IP_PROTO_UDP]
     ours = [(way, ip) for way, ip in datagrams if board.port in (ip.data.sport, ip.data.dport)]
-    # Its status, and the read; each again where the board was late.
-    assert [way for way, _ in ours].count(IN) >= 2 and ours[0][0] == OUT
+    # Its status, whether it takes that number, and the read; each again where the board was late.
+    assert [way for way, _ in ours].count(IN) >= 3 and ours[0][0] == OUT
     replies = [bytes(ip.data.data) for way, ip in ours if way == IN]
     assert ends(ours[0][1])[2:] == ends(ours[-1][1])[:2] == ("127.0.0.1", board.port)
     assert answer[0][1][8:] in [reply[8:] for reply in replies], "the ids are those of the hub"
@@ -135,8 +135,7 @@ def test_a_hub_whose_trace_cannot_be_written_goes_on(board, tmp_path):
             assert asked < 5000, "its disk is full"
         assert hubs.ask(client, request)[0][0] == 0
         assert re.search(r"^ipbus_hub_trace_lost_packets_total [1-9]", hub.page("/metrics"), re.MULTILINE)
-        # Behind its name and its address.
-        assert any("the trace has ended" in hub.process.stdout.readline() for _ in range(3))
+        assert "the trace has ended" in hub.process.stdout.readline() + hub.process.stdout.readline()
     assert trace.stat().st_size <= 64 << 10
 
 

@@ -14,9 +14,6 @@ def test_both_directions_have_a_row_each(link):
     assert (out["mode"], back["mode"]) == ("send", "receive")
     assert min(out["operations"], back["operations"]) > 100
     assert (out["beside"]["mode"], back["beside"]["mode"]) == ("receive", "send")
-    if link == "ipbus":
-        # Two hosts number packets of one board, and neither takes all the numbers.
-        assert max(out["operations"], back["operations"]) < 30 * min(out["operations"], back["operations"])
     # The CPU time of the process is that of both.
     assert out["cpu"]["local"] and out["cpu"]["local_ns_per_operation"] is None
     for row in (out, back):

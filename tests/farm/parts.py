@@ -179,37 +179,6 @@ def inside(namespace):
             enter(home.fileno())
 
 
-class Builder(Part):
-    """A builder, where it listens, and its pages."""
-
-    def __init__(self, controller, sources, *options, listen="127.0.0.1:0", prefix=()):
-        at = ["--to", controller.at, "--sources", sources, "--listen", listen, "--metrics", "127.0.0.1:0"]
-        super().__init__("builder", *at, *options, prefix=prefix)
-        self.at = self.said(r"listening on (\S+)")[1]
-        self.pages = self.said(r"pages on (http://[\w.:\[\]]+)")[1]
-
-    def fetch(self, path):
-        with urllib.request.urlopen(self.pages + path, timeout=10) as answer:
-            return answer.read().decode()
-
-    def page(self):
-        """Its state."""
-        return json.loads(self.fetch("/builder"))
-
-    def until(self, condition, what, patience=PATIENCE_S):
-        """The state, once it is so."""
-        give_up = time.monotonic() + patience
-        while not condition(page := self.page()):
-            assert time.monotonic() < give_up, f"after {patience} s still not so: {what}\n{page}\n{self.text()}"
-            time.sleep(0.01)
-        return page
-
-    def lasts(self, seconds):
-        """The state, when so much time has passed."""
-        until = self.page()["uptime_s"] + seconds
-        return self.until(lambda page: page["uptime_s"] >= until, "time passes", seconds + PATIENCE_S)
-
-
 class Farm(contextlib.ExitStack):
     """Parts that end with the test."""
 
@@ -222,11 +191,6 @@ class Farm(contextlib.ExitStack):
         controller = Controller(*options, **how)
         self.callback(controller.close)
         return controller.listening()
-
-    def builder(self, controller, sources, *options, **how):
-        builder = Builder(controller, sources, *options, **how)
-        self.callback(builder.close)
-        return builder
 
     def node(self, at, number, *options, **how):
         return self.part("node", "--to", at, "--number", number, *options, **how)

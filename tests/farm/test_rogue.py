@@ -5,7 +5,7 @@ import peer
 import pytest
 
 SKIP = 4
-NO_SUCH_RUN = 12
+TOO_MANY_GAPS, NO_SUCH_RUN = 11, 12
 
 
 def given(taker, *messages, number=9):
@@ -67,18 +67,20 @@ def test_a_builder_takes_the_runs_that_the_operator_has_opened_at_its_controller
     assert controller.page()["events"]["taken_in"] == 300
 
 
-def test_gaps_end_nobody_and_a_repair_undoes_them(farm, tmp_path):
+def test_gaps_end_only_who_opens_too_many_and_a_repair_undoes_them(farm, tmp_path):
     controller = farm.controller("--store", tmp_path / "store")
     farm.nodes(controller.at, 2, "--accept", "every:2")
     assert source(farm, controller, 1000).done() == 0
-    assert given(controller, *(peer.message(SKIP, 5000 + 2 * number) for number in range(140_000))) is None
+    code, _ = given(controller, *(peer.message(SKIP, 5000 + 2 * number) for number in range(70_000)))
+    assert code == TOO_MANY_GAPS
     page = controller.until(lambda page: page["events"]["in_hand"] == 0, "nothing is in hand")
-    assert page["events"]["incomplete"] == 140_000
-    # The others go on where they were, now and after a restart.
-    assert source(farm, controller, 1000, 1000).done() == 0
+    assert 60_000 < page["events"]["incomplete"] <= 65_536
+    # Others may still be ahead of each other, now and after a restart.
+    assert source(farm, controller, 1000, 200_000).done() == 0
+    assert given(controller, *(peer.message(SKIP, 300_000 + 2 * number) for number in range(1000)))[0] == TOO_MANY_GAPS
     controller.kill()
     controller = farm.controller("--store", tmp_path / "store", listen=controller.at)
-    assert source(farm, controller, 1000, 400_000).done() == 0
+    assert source(farm, controller, 1000, 201_000).done() == 0
     # Those that were skipped can be given by who has them, once it is repaired.
     assert farm.part("repair", tmp_path / "store", tmp_path / "new", "--again", 1).done() == 1, "a writer is at work"
     assert controller.end() == 0
@@ -88,29 +90,6 @@ def test_gaps_end_nobody_and_a_repair_undoes_them(farm, tmp_path):
     assert len(found) == 3000 and "incomplete" not in found.values()
     ledger.verified(tmp_path / "new")
     controller = farm.controller("--store", tmp_path / "new", listen=controller.at)
-    missing = source(farm, controller, 9000, 2000)
+    missing = source(farm, controller, 9000, 1000)
     assert missing.done() == 0 and ledger.given(missing) == 9000
     assert " 0 given twice" in missing.text(), "none of them had a verdict"
-
-
-def test_every_25th_event_has_no_end_and_a_source_that_dies_leaves_its_gaps(farm, tmp_path):
-    controller = farm.controller("--store", tmp_path / "store")
-    farm.nodes(controller.at, 2, "--accept", "every:2")
-
-    def prescaled(number, events, first):
-        options = ["--size", 16, "--number", number, "--events", events, "--first", first, "--step", 25]
-        return farm.source(controller.at, *options)
-
-    dead = prescaled(3, 1_000_000, 2)
-    controller.has_decided(1000)
-    dead.kill()
-    both = [prescaled(number, 80_000, number) for number in range(2)]
-    assert [source.done() for source in both] == [0, 0], both[0].text()
-    controller.kill()
-    controller = farm.controller("--store", tmp_path / "store", listen=controller.at)
-    # Those that come again are known, though they are long past, or new.
-    both = [prescaled(number, 1500, number + 25 * 79_000) for number in range(2)]
-    assert [source.done() for source in both] == [0, 0], both[0].text()
-    assert "500 accepted" not in both[0].text() and " 1000 given twice" in both[0].text(), both[0].text()
-    assert controller.end() == 0
-    ledger.verified(tmp_path / "store")

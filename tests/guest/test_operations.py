@@ -39,7 +39,7 @@ def expected(test):
 @contextlib.contextmanager
 def here(guest, *arguments):
     process = subprocess.Popen(
-        [*guest.at_host(), command.HODO, "pingpong", "--qp-timeout", "18", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*guest.at_host(), command.HODO, "pingpong", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
         yield process

@@ -33,9 +33,8 @@ def iterations(size):
 
 @contextlib.contextmanager
 def ours(guest, *arguments):
-    """Our end, which is ended in any case. The guest is emulated, and stands still for longer than eight of the usual timeouts (0.5 s)
-    where this host is busy; with these (code 18) it is given up after 8.6 s."""
-    line = [*guest.at_host(), command.HODO, "pingpong", "--qp-timeout", "18", *map(str, arguments)]
+    """Our end, which is ended in any case."""
+    line = [*guest.at_host(), command.HODO, "pingpong", *map(str, arguments)]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         yield process
@@ -53,13 +52,11 @@ def stock(size, mtu, how):
 
 
 def listening(process, said="local address"):
-    """Waits until our server listens and has opened its adapter; it says so first."""
-    text = line = process.stdout.readline()
-    while line and said not in line:
-        text += (line := process.stdout.readline())
-    if not line:
+    """Waits until our server listens; it says so first."""
+    line = process.stdout.readline()
+    if said not in line:
         process.kill()
-        raise AssertionError(text)
+        raise AssertionError(line + process.stdout.read())
 
 
 class Counts:

@@ -9,8 +9,6 @@ import command
 import pytest
 import shaped
 
-# A pace is kept as well as a processor is had: by itself.
-pytestmark = pytest.mark.alone
 # tbf counts 1,514 of the 1,538 bytes that a full frame takes on a wire of 100 Mbit/s.
 KBIT = 98_439
 # The payload of full frames on that wire, in bits per second.

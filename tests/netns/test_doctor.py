@@ -16,8 +16,7 @@ OF_THE_HOST = {"wake_up", "congestion_control", "steal", "receive_queues", "gove
 SECONDS = 12
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
-# What else runs here is told of or binds: by itself.
-pytestmark = [pytest.mark.measured, pytest.mark.alone]
+pytestmark = pytest.mark.measured
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ NODES = 20
 SIZE, HEADER = 32_000, 12
 # Events/s over 1 Gbit/s Ethernet at MTU 1500 with TCP timestamps: 3676.
 LIMIT_PER_S = 941.5e6 / 8 / (SIZE + HEADER)
-SECONDS = 6
-# The share of the limit at least, by credits. With one the line waits for each node's token; eight events for each node are 5 MB, twice what the
-# queue of the controller's wire holds.
-LEAST = {1: 0.94, 2: 0.98, 4: 0.98, 8: 0.98}
+SECONDS = 10
+# The share of the limit at least, by credits. Eight events for each node are 5 MB, twice what the queue of the controller's wire holds: TCP then
+# loses packets, and all connections slow down together.
+LEAST = {1: 0.94, 2: 0.94, 4: 0.94, 8: 0.80}
 # Of the node with the fewest events to the one with the most: at 100 Mbit/s a node takes 184 events/s, and one lost segment costs a few.
 EQUAL = 0.98
 

@@ -89,8 +89,7 @@ def test_what_a_group_cannot_do_is_told_before_anything_runs(link, words, says):
 
 @pytest.mark.parametrize("scheme", ["tcp", "udp"])
 def test_words_that_change_places_are_seen_where_somebody_looks(scheme):
-    # With its header a message is a full segment, also where several leave together: the middle of a packet is a payload's.
-    run = ["--test", "rate", "--mode", "send", "--sizes", "1432", "--pace", "20M", "--duration", "300ms", "--repeat", "1", "--quiet", "--json", "-"]
+    run = ["--test", "rate", "--mode", "send", "--sizes", "1200", "--pace", "20M", "--duration", "300ms", "--repeat", "1", "--quiet", "--json", "-"]
     with bed.tunnel(swap=0.05) as made, command.serving(f"{scheme}://{made.far_address}:0", prefix=made.at_far()) as server:
         for words, is_seen in ([], False), (["--check"], True):
             done = command.hodo("bench", server.uri, *run, *words, prefix=made.at_near())

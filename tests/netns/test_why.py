@@ -8,8 +8,6 @@ import command
 import contract
 import pytest
 
-# What else runs here is told of or binds: by itself.
-pytestmark = pytest.mark.alone
 # All of them take four minutes: `./test` runs one of each cause, shortly.
 ALL = os.environ.get("HODO_WHY") == "all"
 SHORT = [] if ALL else ["--duration", "100ms"]

@@ -16,7 +16,6 @@ fn run_server(args: &[String]) {
         payload: None,
         size_max: 1 << 30,
         peers_max: 20_000,
-        memory: 256 << 20,
     };
     let server = serve(&hodo_catalog::uri(&args[1]).unwrap(), &settings).unwrap();
     println!("listening on {}", server.uri());

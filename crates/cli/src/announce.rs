@@ -19,12 +19,7 @@ pub fn announce_all(daemon: &Daemon, at: &[String], is_tied: bool) -> Result<(),
     // First of all, so that whoever waits for the lines finds it so.
     let lines: String = at.iter().map(|at| format!("{LISTENING_ON}{at}\n")).collect();
     daemon.ready(lines.lines().next().unwrap_or_default());
-    log::announce(&format!("{lines}{}", pages_of(daemon)));
+    let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
+    log::announce(&format!("{lines}{}", pages.unwrap_or_default()));
     Ok(())
-}
-
-/// Returns where the pages of a daemon are, and the name and the socket that it has on its host, in lines.
-pub fn pages_of(daemon: &Daemon) -> String {
-    let (Some(pages), Some((name, socket))) = (daemon.site(), daemon.seat()) else { return String::new() };
-    format!("{PAGES_ON}{pages}\nnamed {name}: {}\n", socket.display())
 }

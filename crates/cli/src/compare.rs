@@ -17,7 +17,7 @@ pub fn run(options: &CompareOptions) -> Result<Outcome, Error> {
         let value = serde_json::to_value(&comparison).map_err(|why| Error::Failed(why.to_string()))?;
         json.write_json(&value)?;
     }
-    terminal::tell_coloured(&comparison_table(&comparison, terminal::style(to_stdout)), to_stdout)?;
+    terminal::tell(&comparison_table(&comparison, terminal::style(to_stdout)), to_stdout)?;
     let outcome = options.fail_below.map_or(Outcome::Done, |threshold| check(&comparison, threshold));
     terminal::tell(&format!("  {}\n", comparison.sentence()), to_stdout)?;
     Ok(outcome)

@@ -47,7 +47,7 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
     let sentences = said.as_ref().map_or_else(String::new, |(_, sentences)| sentences.join("\n") + "\n");
     document.diagnosis = said.map(|(diagnosis, _)| diagnosis);
     let outcome = recorder.finish(&document)?;
-    terminal::print_coloured(&format!("\n{table}\n{sentences}{}", where_it_is(&folder)))?;
+    terminal::print(&format!("\n{table}\n{sentences}{}", where_it_is(&folder)))?;
     failure.map_or(Ok(outcome), |error| Err(error.into()))
 }
 

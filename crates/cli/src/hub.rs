@@ -1,13 +1,12 @@
 //! `hodo hub`: between IPbus clients over TCP and boards over UDP.
 
 use crate::announce::announce;
-use crate::daemons::{DaemonUser, HUB, which};
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::trace::{self, TraceOptions};
 use crate::{Error, Outcome, terminal};
 use clap::{Args, Subcommand};
-use hodo_daemon::{HEALTH, Options, Which};
+use hodo_daemon::{HEALTH, Options};
 use hodo_ipbus_host::daemon::{HubDaemon, HubSettings, page, stop};
 use hodo_machine::Wait;
 use hodo_measure::units;
@@ -36,9 +35,7 @@ pub fn run(hub: &HubOptions) -> Result<Outcome, Error> {
 }
 
 fn show(pages: &HubPages, path: &str) -> Result<Outcome, Error> {
-    let hub = HUB.target(pages.which.as_ref(), &pages.user)?;
-    let page = hodo_daemon::fetch(&hub, path, PATIENCE)?;
-    terminal::print(&format!("{page}{hub}\n"))?;
+    terminal::print(&hodo_daemon::fetch(pages.pages, path, PATIENCE)?)?;
     Ok(Outcome::Done)
 }
 
@@ -49,18 +46,15 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
         listen: options.listen,
         allow: options.allow.clone(),
         daemon: Options {
-            http: (!options.no_metrics).then(|| HUB.pages(options.metrics)),
-            name: HUB.name(options.name.as_ref()),
+            http: (!options.no_metrics).then_some(options.metrics),
             names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
-            drain: options.drain,
         },
         wait: options.wait,
         cpu: options.cpu,
         clients: options.clients as usize,
         boards: options.boards as usize,
-        memory: options.memory,
         in_flight: options.in_flight as usize,
         patience: options.patience,
         late: options.late,
@@ -72,6 +66,9 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
     hub.run()?;
     Ok(Outcome::Done)
 }
+
+/// Where a hub's pages are by default.
+const PAGES: &str = "127.0.0.1:9203";
 
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]
@@ -106,20 +103,15 @@ pub struct HubServe {
     /// all boards].
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
-    /// Address of its pages: /metrics for Prometheus, /health, /stats, /stages [default: 127.0.0.1:9203; if
-    /// that is taken the next free one of 9213, 9223, …].
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
-    pub metrics: Option<SocketAddr>,
+    /// Address of its pages: /metrics for Prometheus, /health, /stats, /stages.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
     /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub pages_name: Vec<String>,
-    /// Name under which `hodo hub stats` and `status` find it [default: hub; if that is taken the next free one
-    /// of hub-2, hub-3, …].
-    #[arg(long, value_name = "NAME", value_parser = hodo_daemon::name)]
-    pub name: Option<String>,
     /// Write the process number to this file; a second hub with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
@@ -147,9 +139,6 @@ pub struct HubServe {
     /// Largest number of boards.
     #[arg(long, value_name = "N", default_value_t = 2048, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub boards: u32,
-    /// Most memory retained for clients: beyond, the one that has most is ended.
-    #[arg(long, value_name = "SIZE", default_value = "128M", value_parser = units::memory)]
-    pub memory: u64,
     /// How long pending requests may take when the hub stops.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = units::span)]
     pub drain: Duration,
@@ -176,12 +165,9 @@ pub struct HubServe {
 /// Which hub is options.
 #[derive(Debug, Args)]
 pub struct HubPages {
-    /// Name of the hub, or the address of its pages [default: hub].
-    #[arg(value_name = "NAME|ADDR", value_parser = which)]
-    pub which: Option<Which>,
-    /// The user whose it is.
-    #[command(flatten)]
-    pub user: DaemonUser,
+    /// Address of its pages.
+    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
+    pub pages: SocketAddr,
 }
 
 /// Which hub is to end.

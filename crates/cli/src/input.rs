@@ -4,7 +4,10 @@ use hodo_io::files::{self, TEXT_MAX};
 use std::io;
 use std::path::Path;
 
-/// Reads a file, or a pipe, of at most `most` bytes.
+/// Bytes of the longest text of our own, which keeps within a bound of its own.
+const OWN_MAX: u64 = 16 << 30;
+
+/// Reads a file, or a pipe, of at most so many bytes.
 ///
 /// # Errors
 /// The errors of [`files::read`].
@@ -18,4 +21,12 @@ pub fn read(file: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// The errors of [`files::read_text`].
 pub fn read_text(file: &Path) -> io::Result<String> {
     files::text_of(read(file, TEXT_MAX)?)
+}
+
+/// Reads a text that this program wrote.
+///
+/// # Errors
+/// The errors of [`files::read_text`].
+pub fn read_own(file: &Path) -> io::Result<String> {
+    files::text_of(files::read(file, OWN_MAX)?)
 }

@@ -2,12 +2,10 @@
 
 use crate::Error;
 use crate::logging::LogOptions;
-use hodo_daemon::Ending;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 /// Returns the flag that the first signal sets. The second Ctrl-C ends the process with status 130, as shells expect.
 ///
@@ -16,12 +14,9 @@ pub fn flag() -> Result<Arc<AtomicBool>, Error> {
     catch(&[SIGINT, SIGTERM, SIGHUP])
 }
 
-/// Returns the flag of [`flag()`] for a daemon, which ends a second behind its drain at the latest. SIGHUP opens the log again if that is
-/// in a file.
-pub fn flag_of_daemon(log: &LogOptions, drain: Duration) -> Result<Arc<AtomicBool>, Error> {
-    let stop = if log.reopens() { catch(&[SIGINT, SIGTERM])? } else { flag()? };
-    Ending::new(&stop, drain).enforce()?;
-    Ok(stop)
+/// Returns the flag of [`flag()`] for a daemon: SIGHUP opens the log again if that is in a file.
+pub fn flag_of_daemon(log: &LogOptions) -> Result<Arc<AtomicBool>, Error> {
+    if log.reopens() { catch(&[SIGINT, SIGTERM]) } else { flag() }
 }
 
 fn catch(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {

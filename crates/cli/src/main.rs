@@ -1,10 +1,10 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
+#[cfg(any(feature = "ipbus", feature = "farm", feature = "pva", feature = "spacewire"))]
 mod announce;
 mod bench;
 mod command_line;
 mod compare;
-mod daemons;
 mod demo;
 mod doctor;
 mod documents;
@@ -45,12 +45,6 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // First of all, while there is one thread.
-    hodo_io::process::keep_others_from_writing();
-    #[cfg(feature = "pva")]
-    if let Some(code) = pva::run_tool(&std::env::args_os().collect::<Vec<_>>()) {
-        return code;
-    }
     let ran = match Cli::try_parse_from(arguments()) {
         Ok(cli) => run(cli),
         Err(said) => return usage(&said),
@@ -58,7 +52,7 @@ fn main() -> ExitCode {
     let code = match ran {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            log::last_words(&format!("hodo: {error}"));
+            log::last_words(&terminal::printable(&format!("hodo: {error}")));
             error.exit_code()
         }
     };

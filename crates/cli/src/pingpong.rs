@@ -1,26 +1,161 @@
 //! `hodo pingpong`: the exchange of `ibv_rc_pingpong`, over the software adapter or a real one.
 
-mod options;
-
 use crate::output::Target;
 use crate::{Error, Outcome, terminal};
-use hodo_roce_host::exchange::ExchangeError;
+use clap::Args;
+use hodo_roce_host::exchange::PORT;
 use hodo_roce_host::perftest::{Atomic, Perftest, Row, Test};
 use hodo_roce_host::pingpong::{PingPong, Took};
 use hodo_roce_host::session::{Backend, Progress, Session, SessionError, listen};
 use hodo_roce_host::{AddressOfQueuePair, MemoryKind, Reliability, VerbsSettings, WaitMode};
-use hodo_tester::LISTENING_ON;
-use options::BackendName;
 use serde_json::json;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
-pub use options::PingPongOptions;
+/// Flags, defaults, output and the exchange over TCP are those of rdma-core's ibv_rc_pingpong, which can be the other end.
+/// With --test, a client of this program measures what perftest does, toward a server of this program.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PingPongOptions {
+    /// The server to connect to; without it this end is the server.
+    #[arg(value_name = "HOST")]
+    host: Option<String>,
+    /// TCP port on which the ends tell each other of their queue pairs.
+    #[arg(short, long, default_value_t = PORT)]
+    port: u16,
+    /// Address that a server listens on.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    listen: IpAddr,
+    /// Bytes of a message.
+    #[arg(short, long, value_name = "BYTES", default_value_t = 4096)]
+    size: u32,
+    /// Path MTU: 256, 512, 1024, 2048 or 4096.
+    #[arg(short, long, default_value_t = 1024, value_parser = mtu)]
+    mtu: u32,
+    /// Receives to post at a time.
+    #[arg(short, long, value_name = "COUNT", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    rx_depth: u32,
+    /// Number of exchanges.
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..))]
+    iters: u64,
+    /// Service level.
+    #[arg(short = 'l', long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=15))]
+    sl: u8,
+    /// Sleep until a completion event, instead of polling.
+    #[arg(short, long)]
+    events: bool,
+    /// Poll for this many microseconds, and then sleep until a completion event.
+    #[arg(long, value_name = "US", conflicts_with = "events")]
+    spin: Option<u64>,
+    /// Report the times between receive completions, in cycles of the adapter, or in nanoseconds of this host without one.
+    #[arg(short, long)]
+    ts: bool,
+    /// Check every byte of every message.
+    #[arg(short, long)]
+    chk: bool,
+    /// Entries that each message is gathered from.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    send_entries: u32,
+    /// Entries that each message is scattered to.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
+    receive_entries: u32,
+    /// Send messages of up to this many bytes inline.
+    #[arg(long, value_name = "BYTES", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=65_536))]
+    inline: u32,
+    /// Device: soft is software over UDP, shm is shared memory of this host, verbs is an adapter; by default soft, or verbs if one of --ib-dev to --dm is given.
+    #[arg(long, value_name = "KIND")]
+    backend: Option<BackendName>,
+    /// Adapter (default: the first one).
+    #[arg(short = 'd', long, value_name = "NAME")]
+    ib_dev: Option<String>,
+    /// Port of the adapter.
+    #[arg(short = 'i', long, value_name = "PORT", default_value_t = 1)]
+    ib_port: u8,
+    /// Index of the port's GID; the software adapter has one.
+    #[arg(short = 'g', long, value_name = "INDEX")]
+    gid_idx: Option<u8>,
+    /// Use on-demand paging.
+    #[arg(short = 'o', long)]
+    odp: bool,
+    /// Use implicit on-demand paging.
+    #[arg(short = 'O', long, conflicts_with = "odp")]
+    iodp: bool,
+    /// Prefetch memory that is paged on demand.
+    #[arg(short = 'P', long)]
+    prefetch: bool,
+    /// Use the device's own memory.
+    #[arg(short = 'j', long, conflicts_with_all = ["odp", "iodp"])]
+    dm: bool,
+    /// Post sends as the new interface of verbs does: accepted, and the same here.
+    #[arg(short = 'N', long)]
+    new_send: bool,
+    /// Measure one operation instead: send-lat, send-bw, write-lat, write-bw, read-lat, read-bw, atomic-lat or atomic-bw.
+    #[arg(long, value_name = "NAME", value_parser = test, requires = "host")]
+    test: Option<Test>,
+    /// Sizes to measure, one after the other.
+    #[arg(long, value_name = "BYTES,…", value_delimiter = ',', requires = "test", conflicts_with_all = ["size", "all"])]
+    sizes: Vec<u32>,
+    /// Measure every power of two from 2 to 8388608 bytes.
+    #[arg(short, long, requires = "test", conflicts_with = "size")]
+    all: bool,
+    /// Requests outstanding in tests of bandwidth.
+    #[arg(long, value_name = "COUNT", default_value_t = 128, requires = "test")]
+    tx_depth: u32,
+    /// Compare and swap in tests of atomic operations, instead of adding.
+    #[arg(long, requires = "test")]
+    swap: bool,
+    /// Address of this end's adapter; by default the one over which the ends met.
+    #[arg(long, value_name = "ADDRESS")]
+    address: Option<IpAddr>,
+    /// UDP port of both adapters.
+    #[arg(long, value_name = "PORT", default_value_t = hodo_roce_host::UDP_PORT)]
+    udp_port: u16,
+    /// Time out after measured round trips, instead of the fixed time of the standard.
+    #[arg(long)]
+    measured_timeout: bool,
+    /// Try again for this many seconds if nothing listens at HOST yet.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=3600), requires = "host")]
+    connect_within: u64,
+    /// Give up if nothing completes within this many seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: u64,
+    /// Write the result as JSON; `-` is standard output.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The devices that a user can choose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum BackendName {
+    Soft,
+    Shm,
+    Verbs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hodo pingpong                                 a server on this host; then, in another terminal:
+  hodo pingpong localhost -s 64 -n 100000
+  hodo pingpong --listen 0.0.0.0 --chk          a server for other hosts, as: ibv_rc_pingpong -g 1 there
+  hodo pingpong there -s 65536 -m 4096 -e       toward a stock `ibv_rc_pingpong -g 1 -s 65536 -m 4096 -e`
+  hodo pingpong localhost --test write-bw --all the bandwidth of WRITE, as `ib_write_bw -a` shows it
+  hodo pingpong there -d mlx5_0 -g 3            on an adapter";
 
 /// Bytes of an atomic operation.
 const ATOMIC: u32 = 8;
 /// The sizes of perftest's `-a`, as powers of two.
 const ALL: std::ops::RangeInclusive<u32> = 1..=23;
+
+fn test(name: &str) -> Result<Test, String> {
+    let known = || Test::ALL.iter().map(|test| test.name()).collect::<Vec<_>>().join(", ");
+    Test::named(name).ok_or_else(|| format!("the tests are {}", known()))
+}
+
+fn mtu(text: &str) -> Result<u32, String> {
+    let known = ["256", "512", "1024", "2048", "4096"];
+    text.parse().ok().filter(|_| known.contains(&text)).ok_or_else(|| format!("not one of {}", known.join(", ")))
+}
 
 /// Runs one end.
 pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
@@ -32,8 +167,6 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
         let text = match progress {
             Progress::Local(address) => line("local", address),
             Progress::Remote(address) => line("remote", address),
-            Progress::Stranger(why @ ExchangeError::Further(_)) => return terminal::remark(&why.to_string()),
-            Progress::Stranger(why) => return terminal::remark(&format!("{why}; still waiting for a client")),
             Progress::Row(row) => match (rows.is_empty(), row.line()) {
                 (true, line) => Row::header(matches!(row, Row::Latency(_))).to_owned() + &line,
                 (false, line) => line,
@@ -43,7 +176,6 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
             Progress::Local(address) => ends[0] = Some(*address),
             Progress::Remote(address) => ends[1] = Some(*address),
             Progress::Row(row) => rows.push(*row),
-            Progress::Stranger(_) => {}
         }
         if !is_quiet {
             // A reader that has gone away is noticed when the result is printed.
@@ -54,7 +186,7 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
         Some(host) => session.client(host, options.port, told),
         None => listen(SocketAddr::new(options.listen, options.port))
             .map_err(SessionError::from)
-            .and_then(|listener| serve(&session, &listener, told)),
+            .and_then(|listener| session.server(&listener, told)),
     };
     let took = took.map_err(|error| match error {
         SessionError::Usage(why) => Error::Usage(why),
@@ -67,18 +199,6 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
         json.write_json(&document(options, &ends, took.as_ref(), &rows))?;
     }
     Ok(Outcome::Done)
-}
-
-/// Serves one client, after a remark that says where it may connect.
-fn serve(
-    session: &Session,
-    listener: &TcpListener,
-    told: &mut dyn FnMut(Progress<'_>),
-) -> Result<Option<Took>, SessionError> {
-    if let Ok(at) = listener.local_addr() {
-        terminal::remark(&format!("{LISTENING_ON}{at}"));
-    }
-    session.server(listener, told)
 }
 
 fn session(options: &PingPongOptions) -> Result<Session, Error> {
@@ -103,12 +223,7 @@ fn session(options: &PingPongOptions) -> Result<Session, Error> {
             stamps: options.ts,
             patience,
         },
-        reliability: Reliability {
-            mtu: options.mtu,
-            timeout: options.qp_timeout,
-            service_level: options.sl,
-            ..Reliability::default()
-        },
+        reliability: Reliability { mtu: options.mtu, service_level: options.sl, ..Reliability::default() },
         address: options.address,
         udp_port: options.udp_port,
         measures_timeout: options.measured_timeout,
@@ -121,8 +236,8 @@ fn session(options: &PingPongOptions) -> Result<Session, Error> {
 fn backend(options: &PingPongOptions) -> Result<Backend, Error> {
     let prefetch = options.prefetch;
     let memory = match (options.odp, options.iodp, options.dm) {
-        (_, true, _) => MemoryKind::Implicit { prefetch },
         (true, _, _) => MemoryKind::OnDemand { prefetch },
+        (_, true, _) => MemoryKind::Implicit { prefetch },
         (_, _, true) => MemoryKind::Device,
         _ if prefetch => {
             return Err(Error::Usage("--prefetch is for memory paged on demand: add --odp or --iodp".into()));
@@ -141,7 +256,7 @@ fn backend(options: &PingPongOptions) -> Result<Backend, Error> {
         Some(BackendName::Verbs) | None => Ok(Backend::Verbs(VerbsSettings {
             device: options.ib_dev.clone(),
             port: options.ib_port,
-            gid: options.gid_idx.and_then(|index| u8::try_from(index).ok()),
+            gid: options.gid_idx,
             memory,
             has_timestamps: options.ts,
             has_events: options.events || options.spin.is_some() || options.test.is_some(),
@@ -217,7 +332,7 @@ fn document(
     let mut add = |name: &str, value| document[name] = value;
     if let Some(took) = took {
         let us = took.span.as_secs_f64() * 1e6;
-        add("size", json!(took.bytes.checked_div(2 * took.iterations).unwrap_or(options.size.into())));
+        add("size", json!(took.bytes / took.iterations.max(1) / 2));
         add("iterations", json!(took.iterations));
         add("bytes", json!(took.bytes));
         add("seconds", json!(took.span.as_secs_f64()));

@@ -17,7 +17,7 @@ pub struct RealtimeOptions {
 
 impl RealtimeOptions {
     /// Puts this thread into the class like [`Self::begin`], in a daemon of so many serving threads; 0 is one per processor. They may not poll
-    /// on all processors: what writes the log and the pages would never run. What peers have made it retain goes back to the system.
+    /// on all processors: what writes the log and the pages would never run.
     ///
     /// # Errors
     /// [`Error::Usage`] with the remedy if they would, or this process may not.
@@ -30,7 +30,6 @@ impl RealtimeOptions {
                  log and pages run; leave one free (fewer threads, or more processors), or take --wait adaptive"
             )));
         }
-        hodo_io::process::return_large_memory();
         self.begin()
     }
 

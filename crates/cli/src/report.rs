@@ -22,7 +22,7 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
         );
     }
     if outputs.are_none() {
-        terminal::print_coloured(&hodo_report::table(&document.measurements, terminal::style(false)))?;
+        terminal::print(&hodo_report::table(&document.measurements, terminal::style(false)))?;
     }
     outputs.write_files(&document)?;
     terminal::print_bytes(&outputs.standard_output(&document)?)?;

@@ -28,7 +28,7 @@ impl Screen {
     /// Shows a text in place of the last one, as far as there is room. Nothing is sent for the same one.
     pub fn show(&mut self, text: &str) -> Result<(), Error> {
         let (rows, columns) = size();
-        let text = terminal::coloured(text);
+        let text = terminal::printable(text);
         let lines: String = text.lines().take(rows - 1).map(|line| cut(line, columns) + END_OF_LINE).collect();
         let picture = format!("{HOME}{lines}{END_OF_SCREEN}");
         if picture == self.shown {

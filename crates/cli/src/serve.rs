@@ -15,7 +15,6 @@ use std::io::{self, BufRead, Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Bytes of a line on standard input that are read together.
 const LINE_MAX: u64 = 64;
@@ -25,6 +24,10 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     serve.log.open("hodo serve", false)?;
     serve.realtime.begin_serving(serve.wait, usize::from(serve.threads))?;
     hodo_tester::check_congestion(serve.congestion.as_deref())?;
+    let stop = interrupt::flag_of_daemon(&serve.log)?;
+    if serve.until_stdin_closes {
+        at_the_end_of_stdin(&stop)?;
+    }
     // Each peer takes a descriptor; where that is not allowed, fewer peers are served.
     let _ = hodo_io::host::raise_descriptor_limit();
     let mut uri = serve.uri.clone();
@@ -36,11 +39,6 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
         return Err(Error::Usage("--trace follows one thread; add --threads 1".to_owned()));
     }
     let mut server = hodo_catalog::serve(&uri, &settings(serve)?)?;
-    // Until here a signal ends the process at once, whatever file is being read.
-    let stop = interrupt::flag_of_daemon(&serve.log, Duration::ZERO)?;
-    if serve.until_stdin_closes {
-        at_the_end_of_stdin(&stop)?;
-    }
     if serve.traced.trace.is_some() && server.uris().len() > 1 {
         return Err(Error::Usage("--trace follows one board; leave out boards=".to_owned()));
     }
@@ -73,7 +71,7 @@ fn private_dir(uri: &mut Uri) -> Result<Option<PrivateDir>, Error> {
 
 fn settings(serve: &ServeOptions) -> Result<ServeSettings, Error> {
     let cpus = serve.cpu.as_ref().map_or(&[][..], |Cpus(cpus)| cpus);
-    let content = Content { is_checked: false, file: serve.payload.as_deref().map(Payload::read_apart).transpose()? };
+    let content = Content { is_checked: false, file: serve.payload.as_deref().map(Payload::read).transpose()? };
     content.check(&serve.uri)?;
     Ok(ServeSettings {
         threads: usize::from(serve.threads),
@@ -85,7 +83,6 @@ fn settings(serve: &ServeOptions) -> Result<ServeSettings, Error> {
         payload: content.file,
         size_max: size_max(&serve.uri, serve.size_max)?,
         peers_max: serve.peers_max as usize,
-        memory: serve.memory,
     })
 }
 
@@ -167,9 +164,6 @@ pub struct ServeOptions {
     /// Largest number of peers; further ones are refused.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub peers_max: u32,
-    /// Most memory retained for peers: beyond, the one that has most is closed.
-    #[arg(long, value_name = "SIZE", default_value = "224M", value_parser = units::memory)]
-    pub memory: u64,
     /// The trace.
     #[command(flatten)]
     pub traced: TraceOptions,

@@ -1,7 +1,6 @@
 //! Where text for people and for programs goes.
 
 use crate::Error;
-use hodo_machine::harmless_lines;
 use hodo_report::Style;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
@@ -14,11 +13,6 @@ pub fn print(text: &str) -> Result<(), Error> {
     print_bytes(printable(text).as_bytes())
 }
 
-/// Writes text as [`print()`] does, with its colours, as [`coloured`].
-pub fn print_coloured(text: &str) -> Result<(), Error> {
-    print_bytes(coloured(text).as_bytes())
-}
-
 /// Writes text as [`print()`] does. Returns `false` if its reader has gone away: a command that would go on without an end stops then.
 pub fn print_to_reader(text: &str) -> Result<bool, Error> {
     let result = write_all(io::stdout().lock(), printable(text).as_bytes());
@@ -26,25 +20,22 @@ pub fn print_to_reader(text: &str) -> Result<bool, Error> {
     written("standard output", result).map(|()| has_reader)
 }
 
-/// Returns text that does nothing to a terminal but show: parts of it come from far ends and from files.
+/// Returns text that does nothing to a terminal but show, in colours at most: parts of it come from far ends and from files.
 pub fn printable(text: &str) -> Cow<'_, str> {
-    harmless_lines(text)
-}
-
-/// Returns text of this program likewise, with the colours that it has chosen: what comes from others in it is [`printable`] already.
-pub fn coloured(text: &str) -> Cow<'_, str> {
-    if !text.contains('\x1b') {
-        return printable(text);
+    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    if text.chars().all(is_plain) {
+        return text.into();
     }
     let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some(at) = rest.find('\x1b') {
-        let (before, sequence) = rest.split_at(at);
-        let length = colour(sequence);
-        shown.push_str(&printable(before));
-        shown.push_str(&length.map_or_else(|| printable("\x1b"), |length| sequence[..length].into()));
-        rest = &sequence[length.unwrap_or(1)..];
+    while let Some(c) = rest.chars().next() {
+        let length = match colour(rest) {
+            Some(length) => length,
+            None => c.len_utf8(),
+        };
+        let is_shown = length > c.len_utf8() || is_plain(c);
+        shown.push_str(if is_shown { &rest[..length] } else { "\u{FFFD}" });
+        rest = &rest[length..];
     }
-    shown.push_str(&printable(rest));
     shown.into()
 }
 
@@ -62,27 +53,16 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), Error> {
 
 /// Writes text for people: to standard error where standard output is a program's.
 pub fn tell(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
-    tell_bytes(printable(text).as_bytes(), stdout_is_taken)
-}
-
-/// Writes text for people as [`tell`] does, with its colours, as [`coloured`].
-pub fn tell_coloured(text: &str, stdout_is_taken: bool) -> Result<(), Error> {
-    tell_bytes(coloured(text).as_bytes(), stdout_is_taken)
-}
-
-fn tell_bytes(bytes: &[u8], stdout_is_taken: bool) -> Result<(), Error> {
-    if stdout_is_taken { written("standard error", write_all(io::stderr().lock(), bytes)) } else { print_bytes(bytes) }
+    if stdout_is_taken {
+        written("standard error", write_all(io::stderr().lock(), printable(text).as_bytes()))
+    } else {
+        print(text)
+    }
 }
 
 /// Writes a remark on standard error. It is lost if that cannot be written: the results do not depend on it.
 pub fn remark(text: &str) {
     let _ = write_all(io::stderr().lock(), format!("hodo: {}\n", printable(text)).as_bytes());
-}
-
-/// Writes text on standard error as it is: the words of another program, which scripts may read.
-#[cfg(feature = "pva")]
-pub fn complain(text: &str) {
-    let _ = write_all(io::stderr().lock(), format!("{}\n", printable(text)).as_bytes());
 }
 
 /// Returns the style of a table on the stream to which [`tell`] writes.
@@ -116,21 +96,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_shows_reaches_the_terminal_and_colours_are_this_programs_own() {
-        for text in ["", "a\tb\n", "déjà vu"] {
-            assert_eq!((printable(text), coloured(text)), (text.into(), text.into()));
+    fn nothing_but_colours_reaches_the_terminal() {
+        for text in ["", "a\tb\n", "déjà vu", "\x1b[1mbold\x1b[0m \x1b[38;5;9mred\x1b[m"] {
+            assert_eq!(printable(text), text);
         }
-        let own = "\x1b[1mbold\x1b[0m \x1b[38;5;9mred\x1b[m";
-        assert_eq!(coloured(own), own);
-        assert_eq!(printable("\x1b[31mred"), r"\u{1b}[31mred");
         for (text, shown) in [
-            ("\x1b]0;title\x07", r"\u{1b}]0;title\u{7}"),
-            ("\x1b[2J\x1b[H", r"\u{1b}[2J\u{1b}[H"),
-            ("a\rb\u{9b}31mc\x7f", r"a\rb\u{9b}31mc\u{7f}"),
-            ("\x1b[31", r"\u{1b}[31"),
-            ("\u{202e}txt", r"\u{202e}txt"),
+            ("\x1b]0;title\x07", "\u{FFFD}]0;title\u{FFFD}"),
+            ("\x1b[2J\x1b[H", "\u{FFFD}[2J\u{FFFD}[H"),
+            ("a\rb\u{9b}31mc\x7f", "a\u{FFFD}b\u{FFFD}31mc\u{FFFD}"),
+            ("\x1b[31", "\u{FFFD}[31"),
         ] {
-            assert_eq!((printable(text), coloured(text)), (shown.into(), shown.into()));
+            assert_eq!(printable(text), shown);
         }
     }
 }

@@ -25,8 +25,7 @@ fn commands(folder: &Folder) -> Vec<(Vec<String>, i32)> {
     let changed =
         text.replace("\"hodo.result/3\"", "\"hodo.result/3\" ").replace("\"size_bytes\": 64", "\"size_bytes\": 65");
     std::fs::write(&other, changed).expect("it can be written");
-    std::fs::write(&table, "<node><node id=\"A\" address=\"0x1\" fwinfo=\"endpoint;width=0\"/></node>")
-        .expect("it can be written");
+    std::fs::write(&table, "<node><node id=\"A\" address=\"0x1\"/></node>").expect("it can be written");
     let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     vec![
         (own(&["--help"]), 0),
@@ -40,7 +39,6 @@ fn commands(folder: &Folder) -> Vec<(Vec<String>, i32)> {
         (own(&["compare", &result, &result, "--json", "-"]), 0),
         (own(&["ipbus", "nodes", &table]), 0),
         (own(&["ipbus", "check", &table]), 0),
-        (own(&["ipbus", "vhdl", &table]), 0),
         (own(&["bench", "sim+tcp", "--test", "latency", "--sizes", "64", "--repeat", "1"]), 0),
         (own(&["bench", "sim+tcp", "--test", "latency", "--sizes", "64", "--repeat", "1", "--json", "-"]), 0),
         (own(&["bench", "ftp://x"]), 2),

@@ -34,7 +34,7 @@ fn help_is_as_accepted() {
         "nodes",
     ]
     .iter()
-    .chain(&["devices", "check", "vhdl"])
+    .chain(&["devices", "check"])
     {
         let arguments: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
         let help = ipbus(&arguments);
@@ -71,17 +71,6 @@ fn files_are_listed_and_checked_as_accepted() {
         &["check", "nowhere.xml"],
         &["check", "file://no*.xml"],
         &["check", "-c", "bad_connections.xml"],
-        &["check", "decoder.xml"],
-        &["check", "undecodable.xml"],
-        &["check", "undecodable.xml", "--allow-firmware-errors", "--tsv", "-"],
-        &["vhdl", "decoder.xml"],
-        &["vhdl", "decoder.xml", "--name", "top", "--width", "32"],
-        &["vhdl", "undecodable.xml"],
-        &["vhdl", "decoder.xml", "--name", "my-board"],
-        &["vhdl", "decoder.xml", "--width", "4"],
-        &["vhdl", "board.xml"],
-        &["vhdl", "links.xml"],
-        &["vhdl", "nowhere.xml"],
     ];
     assert_snapshot("ipbus-files.txt", &session(commands));
 }

@@ -1,8 +1,8 @@
-use crate::{Choice, Ending, Error, Health, Notifier, Pages, PidFile, Pulse, Registry, Signals, Site, State};
+use crate::{Error, Health, Notifier, Pages, PidFile, Pulse, Registry, Signals, Site, State};
 use hodo_io::Stop;
 use hodo_machine::Instant;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,13 +10,11 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Options of a daemon.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The address of the pages; `None` for no pages. Everybody who can reach the address can read them: use loopback
-    /// unless the network is trusted. If the port of a usual one is taken, those ten, twenty, … above it are tried.
-    pub http: Option<Choice<SocketAddr>>,
-    /// The name under which it is found and steered on its host, as `hub`; without pages nobody asks for it.
-    pub name: Choice<String>,
+    /// unless the network is trusted.
+    pub http: Option<SocketAddr>,
     /// Names that the pages may be asked for over TCP, beside this host's name, `localhost` and every IP address.
     pub names: Vec<String>,
     /// The file that the process number is written to.
@@ -24,16 +22,6 @@ pub struct Options {
     /// Whether the signals of the whole process are caught, as [`Signals::catch`] does. A program that runs a daemon beside
     /// other work leaves them alone, and stops the daemon by [`Daemon::stop`].
     pub catches_signals: bool,
-    /// How long pending work may take once the daemon is to stop. Where it catches signals, the process ends a second later at the latest,
-    /// as [`Ending::enforce`] does.
-    pub drain: Duration,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        let name = Choice::Usual("daemon".to_owned());
-        Options { http: None, name, names: Vec::new(), pid_file: None, catches_signals: false, drain: Duration::ZERO }
-    }
 }
 
 /// A daemon apart from its machines: signals, systemd, pages over HTTP, the PID file.
@@ -45,7 +33,6 @@ pub struct Daemon {
     health: Arc<Health>,
     registry: Arc<Registry>,
     site: Option<Site>,
-    ending: Arc<Ending>,
     _pid_file: Option<PidFile>,
 }
 
@@ -54,41 +41,28 @@ impl Daemon {
     ///
     /// # Errors
     /// [`Error::Running`] if another process holds the PID file, [`Error::PidFile`] if it cannot be written,
-    /// [`Error::Listen`] or [`Error::NoThread`] if the pages cannot be served, [`Error::Folder`], [`Error::LongPath`] or [`Error::NameTaken`]
-    /// if it cannot have a socket of its name, [`Error::Signals`] if signals cannot be caught, [`Error::Start`] if there can be no thread.
+    /// [`Error::Listen`] or [`Error::NoThread`] if the pages cannot be served, [`Error::Signals`] if signals cannot be caught.
     pub fn start(options: &Options, more: impl FnOnce(Pages) -> Pages) -> Result<Self, Error> {
         let pid_file = options.pid_file.as_deref().map(PidFile::create).transpose()?;
         let registry = Arc::new(Registry::new());
         let health = Arc::new(Health::new(PATIENCE));
         let pages = || more(Pages::new(Arc::clone(&registry), Arc::clone(&health)));
-        let open = |at: &Choice<SocketAddr>| Site::open(at, &options.name, pages(), &options.names);
-        let site = options.http.as_ref().map(open).transpose()?;
+        let site = options.http.map(|address| Site::open(address, pages(), &options.names)).transpose()?;
         let signals = if options.catches_signals { Signals::catch()? } else { Signals::none() };
-        let ending = Ending::new(signals.stop(), options.drain);
-        if options.catches_signals {
-            ending.enforce()?;
-        }
         let notifier = Notifier::from_environment();
-        Ok(Daemon { signals, notifier, health, registry, site, ending, _pid_file: pid_file })
+        Ok(Daemon { signals, notifier, health, registry, site, _pid_file: pid_file })
     }
 
-    /// Reports that the daemon serves, with a status of one line, to which its pages and its name are added.
+    /// Reports that the daemon serves, with a status of one line.
     pub fn ready(&self, status: &str) {
         self.health.set(State::Ready);
-        let pages = self.site.as_ref().map(|site| format!("; pages on http://{} as {}", site.address(), site.name()));
-        self.notifier.ready(&format!("{status}{}", pages.unwrap_or_default()));
+        self.notifier.ready(status);
     }
 
     /// Returns the flag that is set when the daemon has to stop.
     #[must_use]
     pub fn stop(&self) -> &Arc<Stop> {
         self.signals.stop()
-    }
-
-    /// Returns the end of the daemon, which says how long work may go on.
-    #[must_use]
-    pub fn ending(&self) -> &Arc<Ending> {
-        &self.ending
     }
 
     /// Returns the metrics.
@@ -109,12 +83,6 @@ impl Daemon {
         self.site.as_ref().map(Site::address)
     }
 
-    /// Returns the name and the socket under which it is found on its host, or `None` without pages.
-    #[must_use]
-    pub fn seat(&self) -> Option<(&str, &Path)> {
-        self.site.as_ref().map(|site| (site.name(), site.socket()))
-    }
-
     /// Returns the rounds of a serving thread of this name.
     #[must_use]
     pub fn rounds(&self, thread: &str) -> Rounds {
@@ -123,8 +91,7 @@ impl Daemon {
             health: Arc::clone(&self.health),
             notifier: self.notifier.clone(),
             alive_at: Instant::ZERO,
-            // A SIGHUP before it serves counts: the configuration was read before.
-            reloads: 0,
+            reloads: self.signals.reloads(),
             signals: self.signals.clone(),
         }
     }

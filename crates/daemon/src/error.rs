@@ -41,68 +41,6 @@ pub enum Error {
         /// The system's reason.
         why: String,
     },
-    /// There is no folder for the socket over which the daemon is steered.
-    #[error("there is no place for the socket over which this daemon is steered: {why}")]
-    Folder {
-        /// The reason.
-        why: String,
-    },
-    /// The path of the socket is too long for the system.
-    #[error(
-        "{} is too long for a Unix socket ({most} bytes at most); choose a shorter --name, or set XDG_RUNTIME_DIR to a shorter path",
-        socket.display()
-    )]
-    LongPath {
-        /// The path.
-        socket: PathBuf,
-        /// Bytes at most.
-        most: usize,
-    },
-    /// Another daemon of this user has the name.
-    #[error(
-        "a daemon of this user has the name `{name}`{}; choose another --name, or stop that one",
-        pid.map_or_else(String::new, |pid| format!(": process {pid}"))
-    )]
-    NameTaken {
-        /// The name.
-        name: String,
-        /// The number of its process, if that is known.
-        pid: Option<u32>,
-    },
-    /// No daemon of this name runs.
-    #[error("no daemon `{name}` of {of} runs on this host{there}; write another's name, --user for another user's, or the address of its pages{}",
-        refused.iter().map(|why| format!("; passed over: {why}")).collect::<String>()
-    )]
-    NoDaemon {
-        /// The name.
-        name: String,
-        /// The user of whom it was expected.
-        of: String,
-        /// Those that run, in words.
-        there: String,
-        /// Why folders were passed over.
-        refused: Vec<String>,
-    },
-    /// Several daemons have the name.
-    #[error("several daemons are named `{name}`: {}; write the address of the pages of one, or --user", which.join(", "))]
-    Several {
-        /// The name.
-        name: String,
-        /// The sockets and users of all of them.
-        which: Vec<String>,
-    },
-    /// Somebody else listens where the daemon should be.
-    #[error("at {place} listens {}, and not {expected}: nothing was asked of it; --user says whose the daemon is",
-        user.map_or_else(|| "nobody known".to_owned(), |user| format!("a process of user {user}"))
-    )]
-    Stranger {
-        /// The socket or address.
-        place: String,
-        /// The user's id, if it is known.
-        user: Option<u32>,
-        /// The users who may.
-        expected: String,
-    },
     /// A page of a daemon cannot be read.
     #[error("cannot read {page}: {why}; is the daemon running, and are its pages there?")]
     Page {

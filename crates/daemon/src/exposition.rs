@@ -1,4 +1,3 @@
-use hodo_machine::is_active;
 use std::fmt::Write;
 
 /// The media type of [`Exposition::text`].
@@ -133,14 +132,13 @@ fn sample(text: &mut String, name: &str, labels: Labels<'_>, last: Option<(&'sta
     written.expect("a string takes whatever is written");
 }
 
-/// Escapes backslashes and line feeds, quotes within a label's value, and first of all what does more in a terminal than to show.
+/// Escapes backslashes and line feeds, and quotes within a label's value.
 fn escape(text: &mut String, raw: &str, quoted: bool) {
     for c in raw.chars() {
         match c {
             '\\' => text.push_str("\\\\"),
             '\n' => text.push_str("\\n"),
             '"' if quoted => text.push_str("\\\""),
-            c if is_active(c) => c.escape_default().for_each(|c| escape(text, c.encode_utf8(&mut [0; 4]), quoted)),
             _ => text.push(c),
         }
     }
@@ -199,13 +197,13 @@ mod tests {
     #[test]
     fn any_text_and_any_value_can_be_read_back() {
         let mut exposition = Exposition::default();
-        let odd = "C:\\DIR\\ \"x\"\nné\u{1b}";
+        let odd = "C:\\DIR\\ \"x\"\nné";
         exposition.gauge("odd", "a \\ and\na \"b\"", &[("path", odd)], f64::NEG_INFINITY);
         exposition.gauge("odd", "", &[], f64::INFINITY);
         exposition.gauge("odd", "", &[], f64::NAN);
         exposition.gauge("odd", "", &[], 1.5e-7);
         let expected = "# HELP odd a \\\\ and\\na \"b\"\n# TYPE odd gauge\n\
-            odd{path=\"C:\\\\DIR\\\\ \\\"x\\\"\\nné\\\\u{1b}\"} -Inf\nodd +Inf\nodd NaN\nodd 0.00000015\n";
+            odd{path=\"C:\\\\DIR\\\\ \\\"x\\\"\\nné\"} -Inf\nodd +Inf\nodd NaN\nodd 0.00000015\n";
         assert_eq!(exposition.text(), expected);
     }
 

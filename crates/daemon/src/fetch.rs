@@ -1,61 +1,50 @@
+use crate::Error;
 use crate::request::HEADERS_MAX;
-use crate::target::Way;
-use crate::{Error, Target};
-use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
+use crate::site::operators_socket;
+use hodo_io::{Clock, Endpoint, SocketSettings, Sockets, is_local};
 use hodo_machine::{Address, Closed, Driver, Input, Instant, Machine, Outbox, Output, Peer, Wait};
 use httparse::{EMPTY_HEADER, Status};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 /// Bytes of a page at most.
 const PAGE_MAX: usize = 64 << 20;
 const PEER: Peer = Peer(0);
-const ROOT: u32 = 0;
 
-/// Reads a page of a running daemon, within this time: over its Unix socket if it is on this host and one of this user's, else over TCP.
+/// Reads a page of a running daemon, within this time. The daemon's Unix socket is tried first, if the address is this host's.
 ///
 /// # Errors
-/// [`Error::Page`] if the daemon cannot be reached, does not answer in time, or answers with another status than 200;
-/// [`Error::NoDaemon`] or [`Error::Several`] if it is not one daemon, [`Error::Stranger`] if another user's process listens there.
-pub fn fetch(of: &Target, path: &str, within: Duration) -> Result<String, Error> {
-    visit("GET", of, path, within)
+/// [`Error::Page`] if the daemon cannot be reached, does not answer in time, or answers with another status than 200.
+pub fn fetch(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
+    visit("GET", address, path, within)
 }
 
-/// Requests an action of a running daemon, within this time: over its Unix socket, or over TCP if an address was written and no daemon of
-/// this user has it. Returns the text of the answer.
+/// Requests an action of a running daemon, within this time: over its Unix socket if that is on this host, else over TCP. Returns
+/// the text of the answer.
 ///
 /// # Errors
-/// The errors of [`fetch`].
-pub fn act(of: &Target, path: &str, within: Duration) -> Result<String, Error> {
-    visit("POST", of, path, within)
+/// [`Error::Page`], as [`fetch`].
+pub fn act(address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
+    visit("POST", address, path, within)
 }
 
-fn visit(method: &str, of: &Target, path: &str, within: Duration) -> Result<String, Error> {
-    let way = of.way(method == "POST")?;
-    let (address, host, expected, page_is) = match &way {
-        Way::Tcp(address) => (Address::Tcp(*address), address.to_string(), None, format!("http://{address}{path}")),
-        Way::Socket { path: socket, owner, name } => {
-            let place = socket.to_string_lossy().into_owned();
-            let page_is = format!("{path} of `{name}` at {place}");
-            (Address::Path(place), "localhost".to_owned(), Some(*owner), page_is)
-        }
-    };
-    let failed = |why: String| Error::Page { page: page_is.clone(), why };
+fn visit(method: &str, address: SocketAddr, path: &str, within: Duration) -> Result<String, Error> {
+    let failed = |why: String| Error::Page { page: format!("http://{address}{path}"), why };
     let streams = Sockets::new(SocketSettings::default()).map_err(|error| failed(error.to_string()))?;
-    let visitor = Visitor::new(method, &host, path, address.clone(), expected);
-    let mut endpoint = Endpoint::new(visitor, streams, Clock::start());
+    let mut places = vec![Address::Tcp(address)];
+    if is_local(address.ip()) {
+        // Of one that listens at every address, and of one that listens at this one; the last is tried first.
+        places.push(operators_socket((Ipv4Addr::UNSPECIFIED, address.port()).into()));
+        places.push(operators_socket(address));
+    }
+    let mut endpoint = Endpoint::new(Visitor::new(method, address, path, places), streams, Clock::start());
     let until = endpoint.now() + within;
     let mut told = None;
     while told.is_none() && endpoint.now() < until {
         endpoint.turn(Wait::Block, until, &mut |read| told = Some(read)).map_err(|error| failed(error.to_string()))?;
     }
-    match told.unwrap_or(Err(Failure::Closed(Closed::TimedOut))) {
-        Ok(read) => page(&read).map(str::to_owned).map_err(failed),
-        Err(Failure::Closed(why)) => Err(failed(why.to_string())),
-        Err(Failure::Stranger(user)) => {
-            let expected = expected.map_or_else(String::new, |owner| format!("one of user {owner}"));
-            Err(Error::Stranger { place: address.to_string(), user, expected })
-        }
-    }
+    let read = told.unwrap_or(Err(Closed::TimedOut)).map_err(|why| failed(why.to_string()))?;
+    page(&read).map(str::to_owned).map_err(failed)
 }
 
 /// Returns the body of an answer of status 200.
@@ -74,66 +63,58 @@ fn page(answer: &[u8]) -> Result<&str, String> {
 
 /// A machine that requests one page and reads until the far end closes.
 struct Visitor {
-    place: Address,
-    /// The user who has to answer, where the socket tells who does; root may, too.
-    expected: Option<u32>,
+    /// Where the page may be; the last is tried first.
+    places: Vec<Address>,
     request: Vec<u8>,
     read: Vec<u8>,
     state: State,
-}
-
-/// Why there is no answer.
-enum Failure {
-    Closed(Closed),
-    /// A process of another user listens there.
-    Stranger(Option<u32>),
+    is_open: bool,
 }
 
 enum State {
     New,
     Waiting,
     Opened,
-    Ended(Result<(), Failure>),
+    Ended(Result<(), Closed>),
     Told,
 }
 
 impl Visitor {
-    fn new(method: &str, host: &str, path: &str, place: Address, expected: Option<u32>) -> Self {
+    fn new(method: &str, address: SocketAddr, path: &str, places: Vec<Address>) -> Self {
         let length = if method == "POST" { "Content-Length: 0\r\n" } else { "" };
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{length}Connection: close\r\n\r\n");
-        Visitor { place, expected, request: request.into_bytes(), read: Vec::new(), state: State::New }
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{length}Connection: close\r\n\r\n");
+        let request = request.into_bytes();
+        Visitor { places, request, read: Vec::new(), state: State::New, is_open: false }
     }
 }
 
 impl Machine for Visitor {
     type Command = ();
-    type Event = Result<Vec<u8>, Failure>;
+    type Event = Result<Vec<u8>, Closed>;
 
     fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
-        if matches!(self.state, State::Ended(_) | State::Told) {
-            return;
-        }
-        self.state = match input {
-            Input::Opened(_, ends) => match self.expected {
-                Some(owner) if ![Some(owner), Some(ROOT)].contains(&ends.user) => {
-                    State::Ended(Err(Failure::Stranger(ends.user)))
-                }
-                _ => State::Opened,
-            },
+        match input {
+            Input::Opened(..) => (self.state, self.is_open) = (State::Opened, true),
             Input::Received(_, bytes) if self.read.len() + bytes.len() <= PAGE_MAX => {
                 self.read.extend_from_slice(bytes);
-                return;
             }
-            Input::Received(..) => State::Ended(Err(Failure::Closed(Closed::OverBound))),
-            Input::Closed(_, Closed::Finished) => State::Ended(Ok(())),
-            Input::Closed(_, why) => State::Ended(Err(Failure::Closed(why))),
-            _ => return,
-        };
+            Input::Received(..) => self.state = State::Ended(Err(Closed::OverBound)),
+            Input::Closed(_, Closed::Finished) => self.state = State::Ended(Ok(())),
+            // A socket that is not there: the next place, and in the end the reason of the last.
+            Input::Closed(..) if !self.places.is_empty() && !self.is_open => {
+                self.state = State::New;
+            }
+            Input::Closed(_, why) => self.state = State::Ended(Err(why)),
+            _ => {}
+        }
     }
 
     fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<Self::Event> {
         match std::mem::replace(&mut self.state, State::Waiting) {
-            State::New => Output::Open(PEER, self.place.clone()),
+            State::New => match self.places.pop() {
+                Some(place) => Output::Open(PEER, place),
+                None => Output::Idle(None),
+            },
             State::Opened => {
                 out.copy(&self.request);
                 Output::Send(PEER)
@@ -153,27 +134,17 @@ impl Machine for Visitor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Choice, Pages, Reply, Site};
-    use std::net::SocketAddr;
+    use crate::{Pages, Reply, Site};
 
     const LONG: Duration = Duration::from_secs(30);
-
-    fn open(pages: Pages) -> Site {
-        let anywhere = Choice::Asked(SocketAddr::from(([127, 0, 0, 1], 0)));
-        Site::open(&anywhere, &Choice::Usual("fetched".to_owned()), pages, &[]).expect("a port is free")
-    }
-
-    fn at(site: &Site) -> Target {
-        site.address().into()
-    }
 
     #[test]
     fn reads_what_a_site_gives() {
         let body = "line\n".repeat(100_000);
         let pages = Pages::default().with("/long", move || Reply::text(200, body.clone()));
-        let site = open(pages);
-        assert_eq!(fetch(&at(&site), "/long", LONG).map(|page| page.len()), Ok(500_000));
-        let error = fetch(&at(&site), "/none", LONG).expect_err("there is none");
+        let site = Site::open(([127, 0, 0, 1], 0).into(), pages, &[]).expect("a port is free");
+        assert_eq!(fetch(site.address(), "/long", LONG).map(|page| page.len()), Ok(500_000));
+        let error = fetch(site.address(), "/none", LONG).expect_err("there is none");
         assert!(error.to_string().contains("404 Not Found"), "{error}");
     }
 
@@ -181,13 +152,13 @@ mod tests {
     fn has_done_what_a_site_does() {
         let act_on = |query: &str| Reply::text(if query == "number=7" { 200 } else { 400 }, query);
         let pages = Pages::default().with("/page", || Reply::text(200, "")).with_action("/run", act_on);
-        let site = open(pages);
-        assert_eq!(act(&at(&site), "/run?number=7", LONG).as_deref(), Ok("number=7"));
+        let site = Site::open(([127, 0, 0, 1], 0).into(), pages, &[]).expect("a port is free");
+        assert_eq!(act(site.address(), "/run?number=7", LONG).as_deref(), Ok("number=7"));
         for (says, done) in [
-            ("400 Bad Request", act(&at(&site), "/run", LONG)),
-            ("405 Method Not Allowed`: this page accepts POST only", fetch(&at(&site), "/run", LONG)),
-            ("405 Method Not Allowed`: this page accepts GET, HEAD only", act(&at(&site), "/page", LONG)),
-            ("404 Not Found", act(&at(&site), "/none", LONG)),
+            ("400 Bad Request", act(site.address(), "/run", LONG)),
+            ("405 Method Not Allowed`: this page accepts POST only", fetch(site.address(), "/run", LONG)),
+            ("405 Method Not Allowed`: this page accepts GET, HEAD only", act(site.address(), "/page", LONG)),
+            ("404 Not Found", act(site.address(), "/none", LONG)),
         ] {
             let error = done.expect_err(says).to_string();
             assert!(error.contains(says), "{error}");
@@ -196,10 +167,10 @@ mod tests {
 
     #[test]
     fn says_where_nobody_answers() {
-        let site = open(Pages::default());
+        let site = Site::open(([127, 0, 0, 1], 0).into(), Pages::default(), &[]).expect("a port is free");
         let address = site.address();
         drop(site);
-        let error = fetch(&address.into(), "/", LONG).expect_err("nobody is there").to_string();
+        let error = fetch(address, "/", LONG).expect_err("nobody is there").to_string();
         assert!(error.contains(&format!("http://{address}/")) && error.contains("refused"), "{error}");
     }
 

@@ -17,7 +17,6 @@ pub struct Health {
     state: AtomicU8,
     pulses: Mutex<Vec<(String, Arc<AtomicU64>)>>,
     failing: Mutex<Option<String>>,
-    wrong: Mutex<Option<String>>,
 }
 
 /// The state that a daemon reports.
@@ -44,14 +43,7 @@ impl Health {
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         let state = AtomicU8::new(State::Starting as u8);
-        Health {
-            clock: Clock::start(),
-            patience,
-            state,
-            pulses: Mutex::default(),
-            failing: Mutex::default(),
-            wrong: Mutex::default(),
-        }
+        Health { clock: Clock::start(), patience, state, pulses: Mutex::default(), failing: Mutex::default() }
     }
 
     /// Sets the state.
@@ -70,16 +62,6 @@ impl Health {
     /// Sets why the daemon cannot do its work although every thread turns; `None` once it can again.
     pub fn set_failing(&self, why: Option<String>) {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = why;
-    }
-
-    /// Adds what went wrong so that somebody has to look at it: the daemon does its work, and says so until its end. Each is said once.
-    pub fn add_wrong(&self, what: &str) {
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *wrong {
-            Some(before) if before.contains(what) => {}
-            Some(before) => *before = format!("{before}; {what}"),
-            None => *wrong = Some(what.to_owned()),
-        }
     }
 
     /// Returns whether every thread turns: none is stuck, and none has died.
@@ -119,9 +101,6 @@ impl Health {
         }
         if let Some(why) = &*self.failing.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(format!("failing: {why}"));
-        }
-        if let Some(what) = &*self.wrong.lock().unwrap_or_else(PoisonError::into_inner) {
-            return Err(format!("wrong: {what}"));
         }
         match self.state.load(Relaxed) {
             state if state == State::Ready as u8 => Ok("ready"),

@@ -1,8 +1,6 @@
 use crate::callers::{ALL_MAX, Caller, EACH_MAX, Names};
 use crate::request::{BODY_MAX, HEAD_MAX, Method, Refusal, parse};
-use hodo_machine::{
-    Allowance, Bytes, Charges, Input, Instant, Machine, Outbox, Output, Peer, Pool, harmless_json, harmless_lines,
-};
+use hodo_machine::{Bytes, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -12,9 +10,6 @@ const SILENCE: Duration = Duration::from_secs(30);
 const HEAD_WITHIN: Duration = Duration::from_secs(5);
 /// Bytes of a connection that wait to be parsed: a request, with its body or the start of the next.
 const INPUT_MAX: usize = HEAD_MAX + BODY_MAX;
-/// Bytes that wait for all connections, and those that a connection takes without them.
-const INPUTS_MAX: u64 = 16 << 20;
-const CONNECTION_BYTES: u64 = 512;
 /// The interval of checks for silent connections.
 const SWEEP: Duration = Duration::from_secs(1);
 
@@ -23,7 +18,7 @@ const SWEEP: Duration = Duration::from_secs(1);
 ///
 /// A new connection is always accepted: where there are too many of one caller or of all, another one is closed for it. Those
 /// of the daemon's owner and root are closed for no other caller.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Http {
     names: Names,
     owner: u32,
@@ -31,7 +26,6 @@ pub struct Http {
     outputs: VecDeque<Act>,
     sweep: Option<Instant>,
     next_tag: u64,
-    charges: Charges,
 }
 
 /// A request for a page or an action.
@@ -142,18 +136,16 @@ impl Connection {
 }
 
 impl Reply {
-    /// Creates a page of plain text, in which characters that do more than to show are escaped.
+    /// Creates a page of plain text.
     #[must_use]
     pub fn text(status: u16, body: impl Into<String>) -> Self {
-        let body = harmless_lines(&body.into()).into_owned();
-        Reply { status, content_type: "text/plain; charset=utf-8", body, allow: "" }
+        Reply { status, content_type: "text/plain; charset=utf-8", body: body.into(), allow: "" }
     }
 
-    /// Creates a page of JSON, in which characters that do more than to show are escaped.
+    /// Creates a page of JSON.
     #[must_use]
     pub fn json(body: impl Into<String>) -> Self {
-        let body = harmless_json(&body.into()).into_owned();
-        Reply { status: 200, content_type: "application/json", body, allow: "" }
+        Reply { status: 200, content_type: "application/json", body: body.into(), allow: "" }
     }
 
     /// Creates the reply to a method that this path does not have.
@@ -213,23 +205,7 @@ impl Http {
     /// Creates a server for requests for these names, of a daemon of this user.
     #[must_use]
     pub fn new(owner: u32, names: Names) -> Self {
-        Http {
-            names,
-            owner,
-            connections: BTreeMap::new(),
-            outputs: VecDeque::new(),
-            sweep: None,
-            next_tag: 0,
-            charges: Charges::new(Allowance::of_bytes(INPUTS_MAX), Pool::default()),
-        }
-    }
-
-    /// Charges a connection for what waits to be parsed, and closes the one with most where it is too much.
-    fn charge(&mut self, peer: Peer) {
-        let Some(connection) = self.connections.get(&peer) else { return };
-        if let Err(over) = self.charges.set(peer, CONNECTION_BYTES + connection.input.len() as u64) {
-            self.end(over.peer);
-        }
+        Http { names, owner, ..Http::default() }
     }
 
     /// Takes a connection, and closes another one for it where there are too many.
@@ -346,20 +322,12 @@ impl Machine for Http {
     type Event = PageRequest;
 
     fn handle(&mut self, now: Instant, input: Input<'_, Answer>) {
-        let peer = match input {
-            Input::Opened(peer, ends) => {
-                self.charges.open(peer, &ends.remote);
-                self.opened(now, peer, Caller::at(ends));
-                peer
-            }
-            Input::Received(peer, bytes) => {
-                self.received(now, peer, bytes);
-                peer
-            }
+        match input {
+            Input::Opened(peer, ends) => self.opened(now, peer, Caller::at(ends)),
+            Input::Received(peer, bytes) => self.received(now, peer, bytes),
             Input::Closed(peer, _) => {
                 self.connections.remove(&peer);
-                self.charges.close(peer);
-                return self.outputs.retain(|act| act.peer() != peer);
+                self.outputs.retain(|act| act.peer() != peer);
             }
             Input::Blocked(peer) | Input::Drained(peer) => {
                 let is_blocked = matches!(input, Input::Blocked(_));
@@ -368,16 +336,10 @@ impl Machine for Http {
                     connection.since = now;
                     self.read_on(peer);
                 }
-                peer
             }
-            Input::Command(answer) => {
-                let peer = answer.peer;
-                self.answer(now, answer);
-                peer
-            }
-            Input::Elapsed | Input::Landed(..) => return,
-        };
-        self.charge(peer);
+            Input::Command(answer) => self.answer(now, answer),
+            Input::Elapsed | Input::Landed(..) => {}
+        }
     }
 
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<PageRequest> {
@@ -396,21 +358,10 @@ impl Machine for Http {
             }
             Some(Act::Close(peer)) => {
                 self.connections.remove(&peer);
-                self.charges.close(peer);
                 Output::Close(peer)
             }
             None => Output::Idle(self.sweep),
         }
-    }
-
-    /// Tells whether a request is being answered, or others wait behind an answer that is being read.
-    fn owes(&self, peer: Peer) -> bool {
-        let is_owed = |it: &Connection| it.answering.is_some() || it.blocked && !it.input.is_empty();
-        self.connections.get(&peer).is_some_and(is_owed)
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.charges)
     }
 }
 
@@ -447,12 +398,8 @@ mod tests {
         }
     }
 
-    fn nobodys() -> Http {
-        Http::new(0, Names::default())
-    }
-
     fn opened() -> Http {
-        let mut http = nobodys();
+        let mut http = Http::default();
         http.handle(Instant::ZERO, Input::Opened(PEER, &Ends::nodes(1, 0)));
         http
     }
@@ -490,15 +437,6 @@ mod tests {
         let request = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let found = told(&mut opened(), request.repeat(10_000).as_bytes());
         assert_eq!(found, ["asks /", OK, "closed"]);
-    }
-
-    #[test]
-    fn what_waits_is_charged_and_given_back() {
-        let mut http = opened();
-        http.handle(Instant::ZERO, Input::Received(PEER, b"GET / HT"));
-        assert_eq!(http.charges.of(PEER), CONNECTION_BYTES + 8);
-        http.handle(Instant::ZERO, Input::Closed(PEER, hodo_machine::Closed::Finished));
-        assert_eq!(http.charges.bytes(), 0);
     }
 
     #[test]

@@ -1,11 +1,11 @@
-//! The parts that every daemon shares: the log, metrics and health over HTTP, steering, systemd, signals, the PID file; and how several
+//! The parts that every daemon shares: the log, metrics and health over HTTP, systemd, signals, the PID file; and how several
 //! daemons are launched together.
 //!
 //! A daemon opens its log, starts, and serves its machines with `hodo_io`; its threads call [`Rounds::look_in`] now and then:
 //!
 //! ```no_run
 //! use hodo_daemon::log::{self, LogOptions};
-//! use hodo_daemon::{Choice, Daemon, Options, Rounds};
+//! use hodo_daemon::{Daemon, Options, Rounds};
 //! # use hodo_machine::{Input, Instant, Machine, Outbox, Output};
 //! # struct Hub;
 //! # impl Machine for Hub {
@@ -25,7 +25,7 @@
 //!
 //!     fn look_in(&mut self, now: Instant, _: &Hub) -> Option<()> {
 //!         if self.0.look_in(now) {
-//!             // Have the configuration read again with a `Reading`, and pass it to the machine once it is there.
+//!             // Read the configuration again and pass it to the machine.
 //!             self.0.reloaded("serving");
 //!         }
 //!         None
@@ -39,8 +39,7 @@
 //!
 //! fn serve(server: hodo_io::Server) -> Result<(), Box<dyn std::error::Error>> {
 //!     log::open("hub", &LogOptions::default())?;
-//!     let http = Some(Choice::Usual(([127, 0, 0, 1], 9203).into()));
-//!     let options = Options { http, name: Choice::Usual("hub".to_owned()), catches_signals: true, ..Options::default() };
+//!     let options = Options { http: Some(([127, 0, 0, 1], 9203).into()), catches_signals: true, ..Options::default() };
 //!     let daemon = Daemon::start(&options, |pages| pages)?;
 //!     daemon.ready(&format!("listening on {}", server.address()));
 //!     server.attend(|index| (Hub, Attendant(daemon.rounds(&format!("hub {index}")))), daemon.stop())?;
@@ -51,7 +50,6 @@
 
 mod callers;
 mod daemon;
-mod ending;
 mod error;
 mod exposition;
 mod fetch;
@@ -62,17 +60,13 @@ pub mod log;
 mod metrics;
 mod notifier;
 mod pid_file;
-mod reading;
 mod request;
-mod seat;
 mod signals;
 mod site;
 mod snapshot;
-mod target;
 
 pub use callers::{Caller, Names};
 pub use daemon::{Daemon, Options, Rounds};
-pub use ending::Ending;
 pub use error::Error;
 pub use exposition::{CONTENT_TYPE, Distribution, Exposition, Labels, Value};
 pub use fetch::{act, fetch};
@@ -81,10 +75,7 @@ pub use http::{Answer, Http, PageRequest, Reply};
 pub use metrics::Registry;
 pub use notifier::Notifier;
 pub use pid_file::PidFile;
-pub use reading::Reading;
 pub use request::{Method, Refusal, Request, parse};
-pub use seat::{Choice, Running, name, running};
 pub use signals::Signals;
 pub use site::{Control, HEALTH, Pages, Site};
 pub use snapshot::Snapshot;
-pub use target::{Target, Which};

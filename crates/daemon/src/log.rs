@@ -15,7 +15,6 @@ pub use tracing::level_filters::LevelFilter;
 
 use crate::{Error, Exposition};
 use event::Subscriber;
-use hodo_machine::{harmless, harmless_lines};
 use outlet::Outlet;
 use sink::Sink;
 use std::io;
@@ -108,19 +107,18 @@ fn stdout() -> io::Result<&'static Outlet> {
     Ok(STDOUT.get_or_init(|| outlet))
 }
 
-/// Queues text for standard output without waiting; it is lost if the queue is full or the system refuses it. What would do more than to
-/// show is escaped.
+/// Queues text for standard output without waiting; it is lost if the queue is full or the system refuses it.
 pub fn queue(text: &str) {
     if let Ok(outlet) = stdout() {
-        outlet.send(harmless_lines(text).into_owned().into_bytes());
+        outlet.send(text.as_bytes().to_owned());
     }
 }
 
-/// Logs a line of another process at the level info; in plain format as it is, except for what would do more than to show.
+/// Logs a line of another process at the level info; in plain format as it is.
 pub fn relay(line: &str) {
     match LOG.get() {
         Some(log) if log.format == Format::Plain && tracing::enabled!(tracing::Level::INFO) => {
-            log.outlet.send(format!("{}\n", harmless(line)).into_bytes());
+            log.outlet.send(format!("{line}\n").into_bytes());
         }
         _ => tracing::info!("{line}"),
     }
@@ -129,14 +127,14 @@ pub fn relay(line: &str) {
 /// Prints a line of a daemon on standard output, such as where it listens. If the system refuses it, the log says so and the
 /// daemon goes on.
 pub fn announce(text: &str) {
-    if let Err(why) = print(&harmless_lines(text)) {
+    if let Err(why) = print(text) {
         tracing::warn!("{why}");
     }
 }
 
 /// Says why the process fails: on standard error, and in the log if that is in a file or not plain.
 pub fn last_words(text: &str) {
-    let line = format!("{}\n", harmless_lines(text));
+    let line = format!("{text}\n");
     let Some(log) = LOG.get() else {
         // Nobody is left to be told.
         let _ = Sink::stderr().map(|mut sink| sink.write(line.as_bytes()));

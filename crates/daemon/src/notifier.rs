@@ -1,5 +1,4 @@
 use hodo_io::notify;
-use hodo_machine::harmless;
 use std::env;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -71,5 +70,5 @@ impl Notifier {
 }
 
 fn line(status: &str) -> String {
-    format!("STATUS={}", harmless(status))
+    format!("STATUS={}", status.replace('\n', " "))
 }

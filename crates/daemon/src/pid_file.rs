@@ -1,12 +1,9 @@
 use crate::Error;
-use hodo_io::{files, process};
+use hodo_io::process;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-
-/// Bytes of a file that are taken for its number.
-const DIGITS_MAX: u64 = 16;
 
 /// A file with the number of this process, for as long as it runs. The process holds a lock on it, so that a file that was
 /// left behind misleads nobody, even if another process has that number by now.
@@ -14,7 +11,7 @@ const DIGITS_MAX: u64 = 16;
 pub struct PidFile {
     path: PathBuf,
     /// Keeps the lock.
-    file: File,
+    _file: File,
 }
 
 impl PidFile {
@@ -41,14 +38,8 @@ impl PidFile {
                 continue;
             }
             file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
-            return Ok(PidFile { path: path.to_owned(), file });
+            return Ok(PidFile { path: path.to_owned(), _file: file });
         }
-    }
-
-    /// Adds a line behind the number.
-    pub(crate) fn add_line(&mut self, line: &str) -> Result<(), Error> {
-        let failed = |why: io::Error| Error::PidFile { file: self.path.clone(), why: why.to_string() };
-        writeln!(self.file, "{line}").map_err(failed)
     }
 
     /// Returns the number of the process that holds this file, or `None` if no process does.
@@ -56,7 +47,7 @@ impl PidFile {
     /// # Errors
     /// The system's, if the file exists but cannot be opened.
     pub fn holder(path: &Path) -> io::Result<Option<u32>> {
-        let mut file = match process::open_locked(path) {
+        let mut file = match File::options().read(true).write(true).open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             other => other?,
         };
@@ -72,15 +63,9 @@ impl Drop for PidFile {
 }
 
 fn number(file: &mut File) -> Option<u32> {
-    front(file, DIGITS_MAX)?.lines().next()?.trim().parse().ok()
-}
-
-/// Reads the front of a regular file as text.
-pub(crate) fn front(file: &mut File, most: u64) -> Option<String> {
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return None;
-    }
-    files::text_of(files::read_from(file.take(most), most).ok()?).ok()
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
 }
 
 fn is_at(file: &File, path: &Path) -> bool {

@@ -1,14 +1,12 @@
 use crate::callers::{Caller, Names};
 use crate::exposition::CONTENT_TYPE;
 use crate::http::{Answer, Http, PageRequest, Reply, TO_ACT, TO_READ};
-use crate::seat::Seat;
-use crate::{Choice, Error, Health, Registry};
+use crate::{Error, Health, Registry};
 use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop, host, process};
 use hodo_machine::{Address, Wait};
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
@@ -18,9 +16,6 @@ use std::time::Duration;
 pub const HEALTH: &str = "/health";
 /// Connections at once, with those that are closed and have not taken their answer. The machine closes others long before.
 const PEERS_MAX: usize = 256;
-/// Ports that are tried for pages at a usual address, and how far they are apart: those between are other daemons' usual ones.
-const PORTS_MAX: u16 = 100;
-const PORT_STEP: u16 = 10;
 /// How long a closed connection may take for the rest of its answer.
 const CLOSE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -112,13 +107,22 @@ impl Pages {
                 format!("user {user} may not steer this daemon: its owner (user {owner}) and root may")
             }
             (Control::Owner, _) => {
-                "actions are refused over TCP: use `hodo farm` on the same host as the daemon's owner, or as root with --user, \
+                "actions are refused over TCP: use `hodo farm` on the same host as the daemon's owner or root, \
                                     or start the daemon with --control everybody"
                     .to_owned()
             }
         };
         Some(Reply::text(403, format!("{why}\n")))
     }
+}
+
+/// Returns the name of the Unix socket beside the pages at a TCP address: one without a file, in the same network name space
+/// as the address.
+#[must_use]
+pub(crate) fn operators_socket(pages: SocketAddr) -> Address {
+    let ip = pages.ip().to_canonical();
+    let port = pages.port();
+    Address::Path(if ip.is_unspecified() { format!("@hodo/*:{port}") } else { format!("@hodo/{ip}:{port}") })
 }
 
 /// Threads that answer requests over HTTP/1.1 until this is dropped: one over TCP, and one over a Unix socket for programs of this
@@ -128,33 +132,25 @@ pub struct Site {
     stop: Arc<Stop>,
     bell: Bell,
     threads: Vec<JoinHandle<()>>,
-    /// Free for another once the threads have ended.
-    seat: Seat,
 }
 
 impl Site {
-    /// Serves pages at an address, of which port 0 is any free one, and at a Unix socket of this name. Requests over TCP have to be for
-    /// an IP address, this host's name, or one of `names`.
+    /// Serves pages at an address; port 0 is any free one. Requests over TCP have to be for an IP address, this host's name,
+    /// or one of `names`.
     ///
     /// # Errors
-    /// [`Error::Listen`] if the address cannot be bound, [`Error::NoThread`] if no thread can be started, [`Error::Folder`],
-    /// [`Error::LongPath`] or [`Error::NameTaken`] if there can be no socket of the name.
-    pub fn open(at: &Choice<SocketAddr>, name: &Choice<String>, pages: Pages, names: &[String]) -> Result<Self, Error> {
+    /// [`Error::Listen`] if the address cannot be bound, [`Error::NoThread`] if no thread can be started.
+    pub fn open(address: SocketAddr, pages: Pages, names: &[String]) -> Result<Self, Error> {
         fn failed(place: impl Display, why: impl Display) -> Error {
             Error::Listen { address: place.to_string(), why: why.to_string() }
         }
-        let mut seat = Seat::take(name)?;
-        let (asked, tcp) = bind(at);
-        let tcp = tcp.map_err(|why| failed(format_args!("http://{asked}"), why))?;
-        let address = tcp.address().ip().unwrap_or(asked);
-        seat.set_pages(address)?;
-        let at_socket = |why: io::Error| failed(seat.socket.display(), why);
-        let unix = Address::Path(seat.socket.to_string_lossy().into_owned());
-        let unix = Server::bind(&unix, options()).map_err(at_socket)?;
-        seat.close_to_others().map_err(at_socket)?;
+        let bind = |at: &Address| Server::bind(at, options());
+        let tcp = bind(&Address::Tcp(address)).map_err(|why| failed(format_args!("http://{address}"), why))?;
+        let address = tcp.address().ip().unwrap_or(address);
+        let unix = operators_socket(address);
+        let unix = bind(&unix).map_err(|why| failed(&unix, why))?;
         let names = Names::new(host::name().into_iter().chain(names.iter().cloned()));
-        let (stop, bell) = (Arc::new(Stop::new(false)), Bell::default());
-        let mut site = Site { address, stop, bell, threads: Vec::new(), seat };
+        let mut site = Site { address, stop: Arc::new(Stop::new(false)), bell: Bell::default(), threads: Vec::new() };
         let pages = Arc::new(pages);
         for (name, server) in [("http", tcp), ("operator", unix)] {
             let (server, stop) = (server.with_bell(&site.bell), Arc::clone(&site.stop));
@@ -179,18 +175,6 @@ impl Site {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.seat.name
-    }
-
-    /// Returns the path of the Unix socket.
-    #[must_use]
-    pub fn socket(&self) -> &Path {
-        &self.seat.socket
-    }
 }
 
 impl Drop for Site {
@@ -202,22 +186,6 @@ impl Drop for Site {
             let _ = thread.join();
         }
     }
-}
-
-/// Binds the pages, at the first free port of those for a usual address, and returns the address that was tried last.
-fn bind(at: &Choice<SocketAddr>) -> (SocketAddr, io::Result<Server>) {
-    let (Choice::Asked(first) | Choice::Usual(first)) = *at;
-    let bind = |address: SocketAddr| (address, Server::bind(&Address::Tcp(address), options()));
-    let is_taken = |why: &io::Error| matches!(at, Choice::Usual(_)) && why.kind() == io::ErrorKind::AddrInUse;
-    let mut tried = bind(first);
-    for step in 1..PORTS_MAX {
-        let Some(port) = first.port().checked_add(step * PORT_STEP) else { break };
-        if !tried.1.as_ref().is_err_and(is_taken) {
-            break;
-        }
-        tried = bind(SocketAddr::new(first.ip(), port));
-    }
-    tried
 }
 
 fn options() -> ServeOptions {
@@ -253,5 +221,14 @@ mod tests {
         ] {
             assert_eq!(status(control, caller, from_page), expected, "{control:?} {caller:?} {from_page}");
         }
+    }
+
+    #[test]
+    fn the_sockets_name_follows_from_the_address_of_the_pages() {
+        let name = |address: &str| operators_socket(address.parse().expect("an address")).to_string();
+        assert_eq!(name("127.0.0.1:9205"), "@hodo/127.0.0.1:9205");
+        assert_eq!(name("[::ffff:10.0.0.1]:80"), "@hodo/10.0.0.1:80");
+        assert_eq!(name("[::]:9205"), "@hodo/*:9205");
+        assert_eq!(name("0.0.0.0:9205"), "@hodo/*:9205");
     }
 }

@@ -1,10 +1,10 @@
 //! Pages over real connections.
 
-use hodo_daemon::{Choice, Error, Health, Pages, Registry, Reply, Site, Snapshot, State, Target, Which};
+use hodo_daemon::{Health, Pages, Registry, Reply, Site, Snapshot, State};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -29,14 +29,10 @@ fn page(site: &Site, path: &str) -> (u16, String) {
     (status.expect("a status is told"), body.to_owned())
 }
 
-fn name() -> Choice<String> {
-    Choice::Usual("site".to_owned())
-}
-
 fn open(more: impl FnOnce(Pages) -> Pages) -> (Site, Arc<Registry>, Arc<Health>) {
     let (registry, health) = (Arc::new(Registry::new()), Arc::new(Health::new(TIMEOUT)));
     let pages = more(Pages::new(Arc::clone(&registry), Arc::clone(&health)));
-    (Site::open(&Choice::Asked(ANYWHERE.into()), &name(), pages, &[]).expect("a free port"), registry, health)
+    (Site::open(ANYWHERE.into(), pages, &[]).expect("a free port"), registry, health)
 }
 
 #[test]
@@ -88,7 +84,8 @@ fn those_who_hold_connections_keep_nobody_out_for_ever() {
 
 /// Connects to the Unix socket beside the pages.
 fn connect_as_operator(site: &Site) -> UnixStream {
-    UnixStream::connect(site.socket()).expect("it listens")
+    let name = UnixAddr::from_abstract_name(format!("hodo/{}", site.address())).expect("a name");
+    UnixStream::connect_addr(&name).expect("it listens")
 }
 
 #[test]
@@ -105,9 +102,7 @@ fn actions_are_requested_over_the_unix_socket_and_not_over_tcp() {
     stream.write_all(request.as_bytes()).expect("it reads");
     stream.read_to_string(&mut text).expect("it answers");
     assert!(text.starts_with("HTTP/1.1 200 ") && text.ends_with("gone"), "{text}");
-    assert_eq!(hodo_daemon::act(&site.address().into(), "/go", TIMEOUT).as_deref(), Ok("gone"));
-    let mode = std::fs::metadata(site.socket()).expect("it is there").permissions().mode();
-    assert_eq!(mode & 0o777, 0o700);
+    assert_eq!(hodo_daemon::act(site.address(), "/go", TIMEOUT).as_deref(), Ok("gone"));
 }
 
 /// Tries once, and fails if there is no room.
@@ -157,40 +152,9 @@ fn a_page_can_be_made_of_what_a_busy_thread_knows() {
 fn an_address_that_is_taken_is_told() {
     let (site, _, _) = open(|pages| pages);
     let taken: SocketAddr = site.address();
-    let error = Site::open(&Choice::Asked(taken), &name(), Pages::default(), &[]).err().expect("it is taken");
+    let error = Site::open(taken, Pages::default(), &[]).err().expect("it is taken");
     let text = error.to_string();
     assert!(text.contains(&taken.to_string()) && text.contains("choose another"), "{text}");
-}
-
-#[test]
-fn a_usual_address_that_is_taken_is_followed_by_the_next_that_is_free() {
-    let (site, _, _) = open(|pages| pages);
-    let taken: SocketAddr = site.address();
-    let second = Site::open(&Choice::Usual(taken), &name(), Pages::default(), &[]).expect("one is free");
-    let apart = second.address().port() - taken.port();
-    assert!(apart > 0 && apart.is_multiple_of(10), "{taken} {}", second.address());
-}
-
-#[test]
-fn each_of_two_is_found_by_its_name_and_none_by_another() {
-    let named = format!("named-{}", std::process::id());
-    let open = || {
-        let at = Choice::Asked(ANYWHERE.into());
-        Site::open(&at, &Choice::Usual(named.clone()), Pages::default(), &[]).expect("a free port")
-    };
-    let (first, second) = (open(), open());
-    let target = |name: &str| Target { which: Which::Name(name.to_owned()), user: None, usual: None };
-    assert_eq!((first.name(), second.name()), (named.as_str(), format!("{named}-2").as_str()));
-    for site in [&first, &second] {
-        let index = hodo_daemon::fetch(&target(site.name()), "/", TIMEOUT).expect("it answers");
-        assert!(index.starts_with("Pages:"), "{index}");
-    }
-    let third = format!("{named}-3");
-    let error = hodo_daemon::fetch(&target(&third), "/", TIMEOUT).expect_err("there is none");
-    assert!(matches!(&error, Error::NoDaemon { there, .. } if there.contains(&named)), "{error}");
-    let socket = first.socket().to_owned();
-    drop(first);
-    assert!(!socket.exists() && !socket.with_extension("lock").exists());
 }
 
 /// A request to stop is answered although the pages end with it.

@@ -1,6 +1,5 @@
 mod port;
 mod receiving;
-mod sharing;
 
 use crate::fairness::{Round, Share, Shares};
 use crate::joining::Joining;
@@ -14,7 +13,6 @@ use crate::{Clock, SocketSettings, connect};
 use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Peer, Piece};
 pub(crate) use port::Arrival;
 pub use port::{Multicast, Port, PortOptions};
-pub use sharing::PartOf;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
@@ -92,8 +90,8 @@ struct Opened {
 enum Way {
     /// A connected socket of the peer's own.
     Own(OwnedFd),
-    /// One of the ports, or one of its outlets.
-    Port(Origin, RawAddress, Option<u32>),
+    /// One of the ports.
+    Port(Origin, RawAddress),
 }
 
 /// A peer that came by itself.
@@ -140,16 +138,9 @@ impl Datagrams {
     }
 
     /// Accepts each sender to this port as a peer.
-    pub(crate) fn bind(&mut self, mut port: Port) -> io::Result<()> {
+    pub(crate) fn bind(&mut self, port: Port) -> io::Result<()> {
         prepare(port.fd.as_fd(), port.address(), &self.settings)?;
-        for outlet in &port.outlets {
-            prepare(outlet.fd.as_fd(), &outlet.address, &self.settings)?;
-            // Nothing is received there: what arrives takes no memory.
-            sys::set_option(outlet.fd.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 0)?;
-        }
         let number = self.ports.len() as u32;
-        port.sharer = port.sharer.or(port.sharing.as_ref().map(|_| number));
-        port.home = port.sharer.and_then(|sharer| self.first_at(sharer, port.address())).unwrap_or(number);
         if port.numbered.is_some() {
             self.numbered += 1;
             // Where datagrams leave in trains, they arrive so.
@@ -233,7 +224,7 @@ impl Datagrams {
             return;
         }
         let opened = self.opened.get(peer.0 as usize);
-        let Some(Opened { way: Way::Port(Origin { port, .. }, ..), .. }) = opened.and_then(Option::as_ref) else {
+        let Some(Opened { way: Way::Port(Origin { port, .. }, _), .. }) = opened.and_then(Option::as_ref) else {
             return;
         };
         let Some(numbered) = &mut self.ports[*port as usize].numbered else { return };
@@ -286,10 +277,7 @@ impl Datagrams {
             let Some(Some(opened)) = self.opened.get(peer.0 as usize) else { return Ok(()) };
             match &opened.way {
                 Way::Own(fd) => (fd.as_fd(), None, None),
-                Way::Port(origin, to, None) => (through(origin).0, Some(to), None),
-                Way::Port(origin, to, Some(outlet)) => {
-                    (self.ports[origin.port as usize].outlets[*outlet as usize].fd.as_fd(), Some(to), None)
-                }
+                Way::Port(origin, to) => (through(origin).0, Some(to), None),
             }
         };
         let each = each.and_then(|each| u16::try_from(each).ok());
@@ -381,17 +369,12 @@ impl Datagrams {
     /// Returns a way through the port of this number: datagrams from `address` are this peer's from now on.
     fn through_port(&mut self, peer: Peer, address: &Address, from: u16) -> Result<Way, Closed> {
         let Some(remote) = address.ip() else { return Err(Closed::Unreachable) };
-        let is_it = |port: &Port| {
-            port.is_ipv4 == remote.is_ipv4() && (port.number == from || port.outlets().any(|number| number == from))
-        };
-        let number = self.ports.iter().position(is_it).ok_or(Closed::Unreachable)?;
-        let port = &self.ports[number];
-        let outlet = port.outlets().position(|number| number == from).filter(|_| port.number != from);
-        let origin = Origin { port: number as u32, from: remote, arrival: None };
-        // Several peers may be one sender, to which different outlets lead: its datagrams are the first one's.
-        self.numbers.entry(origin).or_insert(peer.0);
+        let is_it = |port: &Port| port.number == from && port.is_ipv4 == remote.is_ipv4();
+        let port = self.ports.iter().position(is_it).ok_or(Closed::Unreachable)? as u32;
+        let origin = Origin { port, from: remote, arrival: None };
+        self.numbers.insert(origin, peer.0);
         self.last = None;
-        Ok(Way::Port(origin, RawAddress::ip(remote), outlet.map(|outlet| outlet as u32)))
+        Ok(Way::Port(origin, RawAddress::ip(remote)))
     }
 
     /// Makes several sockets join always, once one was `added`: how busy each of them is shows too late to be followed.
@@ -425,8 +408,7 @@ impl Datagrams {
                     self.unwatched.retain(|unwatched| *unwatched != Source::Opened(peer.0));
                     self.open -= 1;
                 }
-                Way::Port(origin, ..) if self.numbers.get(&origin) == Some(&peer.0) => self.forget(&origin),
-                Way::Port(..) => {}
+                Way::Port(origin, _) => self.forget(&origin),
             }
         } else {
             return;
@@ -464,10 +446,8 @@ impl Datagrams {
         let opened = self.opened.get(peer.index())?.as_ref()?;
         Some(match &opened.way {
             Way::Own(fd) => connect::ends(fd.as_fd(), opened.address.clone()),
-            Way::Port(origin, _, outlet) => {
-                let port = &self.ports[origin.port as usize];
-                let local = outlet.map_or(port.address(), |outlet| &port.outlets[outlet as usize].address);
-                Ends::new(local.clone(), opened.address.clone())
+            Way::Port(origin, _) => {
+                Ends::new(self.ports[origin.port as usize].address().clone(), opened.address.clone())
             }
         })
     }

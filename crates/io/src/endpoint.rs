@@ -19,8 +19,6 @@ const BATCH_MESSAGES: usize = 256;
 const TURN_BYTES: usize = 4 << 20;
 /// The time that a machine works in one turn at most, apart from the last batch.
 const TURN_SPAN: Duration = Duration::from_millis(1);
-/// The number of times that a turn receives after one that was interrupted.
-const RECEIVES: u32 = 64;
 /// The number of peers opened or closed between two readings of the clock: each may be a system call or two.
 const OUTPUTS: u32 = 64;
 /// The events after which the application has its turn. What it then asks for leaves before all events are told, so that the
@@ -114,8 +112,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         &mut self.machine
     }
 
-    /// Returns the transport, to be changed.
-    pub fn transport_mut(&mut self) -> &mut T {
+    pub(crate) fn transport_mut(&mut self) -> &mut T {
         &mut self.transport
     }
 
@@ -231,21 +228,6 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         }
     }
 
-    /// Receives on while there is more, after a turn that was interrupted: what comes faster than once in a turn would wait longer and longer,
-    /// and with it whoever keeps the rules. Returns when something was received last.
-    #[cold]
-    fn catch_up(&mut self, mut last: Option<Instant>, until: Instant) -> io::Result<Option<Instant>> {
-        let began = self.clock.now();
-        for _ in 0..RECEIVES {
-            let received = self.transport.receive(Wait::Never, until, &self.clock, &mut self.machine)?;
-            last = received.or(last);
-            if received.is_none_or(|now| now - began >= TURN_SPAN) {
-                break;
-            }
-        }
-        Ok(last)
-    }
-
     /// Runs one turn, with the operating system's own errors. See [`Driver::turn`].
     ///
     /// # Errors
@@ -259,10 +241,7 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         }
         let wait = if told_some || self.goes_on { Wait::Never } else { wait };
         let until = self.deadline.map_or(until, |deadline| deadline.min(until));
-        let mut received = self.transport.receive(wait, until, &self.clock, &mut self.machine)?;
-        if self.goes_on && received.is_some() {
-            received = self.catch_up(received, until)?;
-        }
+        let received = self.transport.receive(wait, until, &self.clock, &mut self.machine)?;
         self.has_heard = received.is_some();
         let now = received.unwrap_or_else(|| self.clock.now());
         self.now.set(now);

@@ -4,13 +4,9 @@
 use crate::sys::check;
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Bytes of a user's entry in the system's list.
-const ENTRY_MAX: usize = 64 << 10;
 
 /// Returns the user id with whose rights this process acts.
 #[must_use]
@@ -19,79 +15,12 @@ pub fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Returns the id of a user of this name or number; `None` if the system's list of users has no such name.
-#[must_use]
-pub fn user_named(user: &str) -> Option<u32> {
-    if let Ok(number) = user.parse() {
-        return Some(number);
-    }
-    let name = std::ffi::CString::new(user).ok()?;
-    let mut entry: MaybeUninit<libc::passwd> = MaybeUninit::uninit();
-    let (mut room, mut found) = (vec![0; ENTRY_MAX], std::ptr::null_mut());
-    // SAFETY: all pointers are to places that live through the call, and the room is as long as is said.
-    let outcome =
-        unsafe { libc::getpwnam_r(name.as_ptr(), entry.as_mut_ptr(), room.as_mut_ptr(), room.len(), &raw mut found) };
-    // SAFETY: the entry is written where `found` points to it.
-    (outcome == 0 && !found.is_null()).then(|| unsafe { (*found).pw_uid })
-}
-
-/// Takes the right to write what this process makes from everybody but its user, if its umask lets everybody write. Another umask stays.
-///
-/// The process has no other thread yet: files that those make meanwhile could have any mode.
-pub fn keep_others_from_writing() {
-    // SAFETY: takes no pointers, and cannot fail.
-    let umask = unsafe { libc::umask(0o077) };
-    let is_open = umask & 0o002 == 0;
-    // SAFETY: as above.
-    unsafe { libc::umask(if is_open { umask | 0o022 } else { umask }) };
-}
-
-/// Has memory go back to the system as soon as it is not needed, where it is in pieces of 1 MiB and more.
-///
-/// The C library keeps such pieces once one has been given back, and what peers make a daemon retain is then up to half as much again as it
-/// charges to them. A program that takes and leaves large pieces all the time is slower by it.
-pub fn return_large_memory() {
-    #[cfg(target_env = "gnu")]
-    for (parameter, bytes) in [(libc::M_MMAP_THRESHOLD, 1 << 20), (libc::M_TRIM_THRESHOLD, 4 << 20)] {
-        // SAFETY: takes no pointers; where it fails, nothing changes.
-        unsafe { libc::mallopt(parameter, bytes) };
-    }
-}
-
-/// Opens a file to be read and written, which is created for its user to write if it is not there. A link at its path is not followed.
+/// Opens a file to be read and written, which is created if it is not there. A link at its path is not followed.
 ///
 /// # Errors
 /// Returns the operating system's error, for a link too.
 pub fn open_without_links(path: &Path) -> io::Result<File> {
-    open_with_mode(path, 0o644)
-}
-
-/// Opens a file as [`open_without_links`] does, which nobody else may read.
-pub(crate) fn open_private(path: &Path) -> io::Result<File> {
-    open_with_mode(path, 0o600)
-}
-
-fn open_with_mode(path: &Path, mode: u32) -> io::Result<File> {
-    let mut options = File::options();
-    options.create(true).truncate(false).read(true).write(true).mode(mode).custom_flags(libc::O_NOFOLLOW).open(path)
-}
-
-/// Opens a file that is there to be read and written. A link is not followed, and nothing else is waited for, as the other end of a pipe.
-///
-/// # Errors
-/// Returns the operating system's error, and `InvalidInput` if it is no regular file.
-pub fn open_existing(path: &Path) -> io::Result<File> {
-    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::ErrorKind::InvalidInput.into()) }
-}
-
-/// Opens a file to be read and written that another process may have locked. Opening a pipe so does not wait for anybody.
-///
-/// # Errors
-/// Returns the operating system's error.
-pub fn open_locked(path: &Path) -> io::Result<File> {
-    File::options().read(true).write(true).open(path)
+    File::options().create(true).truncate(false).read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)
 }
 
 /// Locks a file for this process as long as the file is open, and returns whether it was free.
@@ -99,15 +28,8 @@ pub fn open_locked(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Returns the operating system's error if the file cannot be locked, for instance because it is not open for writing.
 pub fn lock(file: &File) -> io::Result<bool> {
-    lock_part(file, WHOLE)
-}
-
-/// Locks the bytes of a file that begin at the first number, as many as the second says, as [`lock`] does.
-///
-/// # Errors
-/// Returns the operating system's error if the file cannot be locked, for instance because it is not open for writing.
-pub(crate) fn lock_part(file: &File, part: (i64, i64)) -> io::Result<bool> {
-    match control(file, libc::F_OFD_SETLK, &mut write_lock(part)) {
+    let mut lock = whole();
+    match control(file, libc::F_OFD_SETLK, &mut lock) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
         other => other.map(|()| true),
     }
@@ -118,15 +40,7 @@ pub(crate) fn lock_part(file: &File, part: (i64, i64)) -> io::Result<bool> {
 /// # Errors
 /// Returns the operating system's error if the lock cannot be queried.
 pub fn is_locked(file: &File) -> io::Result<bool> {
-    is_part_locked(file, WHOLE)
-}
-
-/// Returns whether another open file holds the lock of some of these bytes, without taking it.
-///
-/// # Errors
-/// Returns the operating system's error if the lock cannot be queried.
-pub(crate) fn is_part_locked(file: &File, part: (i64, i64)) -> io::Result<bool> {
-    let mut lock = write_lock(part);
+    let mut lock = whole();
     control(file, libc::F_OFD_GETLK, &mut lock)?;
     Ok(libc::c_int::from(lock.l_type) != libc::F_UNLCK)
 }
@@ -141,12 +55,6 @@ pub fn terminate(pid: u32) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or(io::ErrorKind::InvalidInput)?;
     // SAFETY: takes no pointers.
     unsafe { check(libc::kill(pid, libc::SIGTERM)).map(drop) }
-}
-
-/// Ends this process at once: nothing is flushed, and no thread is waited for.
-pub fn exit_at_once(status: i32) -> ! {
-    // SAFETY: takes no pointers, and runs nothing of this process.
-    unsafe { libc::_exit(status) }
 }
 
 /// Kills a process that leads a group, and all of the group, with SIGKILL. The process must not have been collected
@@ -180,13 +88,15 @@ pub fn await_end(child: u32) -> io::Result<()> {
     }
 }
 
-/// All bytes of a file, of which the number is not known.
-const WHOLE: (i64, i64) = (0, 0);
-
-/// Returns the description of a write lock on a part of a file.
-fn write_lock((l_start, l_len): (i64, i64)) -> libc::flock {
-    let (l_type, l_whence) = (libc::F_WRLCK as libc::c_short, libc::SEEK_SET as libc::c_short);
-    libc::flock { l_type, l_whence, l_start, l_len, l_pid: 0 }
+/// Returns the description of a write lock on a whole file.
+fn whole() -> libc::flock {
+    libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    }
 }
 
 fn control(file: &File, command: libc::c_int, lock: &mut libc::flock) -> io::Result<()> {

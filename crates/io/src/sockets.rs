@@ -9,7 +9,6 @@ use crate::transport::{Batch, Transport};
 use crate::{Clock, Listener, Mailbox, SocketFacts, SocketSettings, TcpCounters, Waker};
 use hodo_machine::{self as machine, Address, Closed, Instant, Machine, Outbox, Peer, Wait};
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,16 +95,6 @@ impl Sockets {
         self.datagrams.bind(port)?;
         self.tell_apart();
         Ok(())
-    }
-
-    /// Receives what a far end sends to the address that a port of this transport shares ([`Port::share`]), from all of its ports if that of
-    /// `far` is 0.
-    ///
-    /// # Errors
-    /// Returns `Unsupported` if no port shares one, and otherwise the operating system's error: `AddrInUse` where a program has the address
-    /// that does not share it.
-    pub fn face(&mut self, far: SocketAddr) -> io::Result<()> {
-        self.datagrams.face(far)
     }
 
     /// Returns a handle by which other threads end a wait for input.

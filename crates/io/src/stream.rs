@@ -80,8 +80,6 @@ struct Stream {
     closing: bool,
     /// Whether nothing is received from it, because the machine has no room.
     paused: bool,
-    /// Whether the far end has ended what it sends, and is owed an answer.
-    finished: bool,
     watched: bool,
     waiting: bool,
     /// Whether the connection came through a mailbox.
@@ -241,7 +239,6 @@ impl Streams {
             connecting,
             closing: false,
             paused: false,
-            finished: false,
             watched: false,
             waiting: false,
             mailed: false,
@@ -482,7 +479,7 @@ impl Streams {
         };
         self.filled = matches!(outcome, Ok(count) if count == room.unwrap_or(0) + length);
         match outcome {
-            Ok(0) => Some(self.finished(peer, clock, machine)),
+            Ok(0) => Some(self.closed(peer, Closed::Finished, clock, machine)),
             Ok(_) if stream.closing => None,
             Ok(count) => {
                 let now = came.unwrap_or_else(|| clock.now());

@@ -385,11 +385,6 @@ pub(crate) fn is_readable(fd: BorrowedFd<'_>) -> io::Result<bool> {
     poll(fd, libc::POLLIN, Duration::ZERO)
 }
 
-/// Waits until a file has something to be read, or has ended. Returns `false` if neither happens within `span`.
-pub(crate) fn wait_until_readable(fd: BorrowedFd<'_>, span: Duration) -> io::Result<bool> {
-    poll(fd, libc::POLLIN, span)
-}
-
 fn poll(fd: BorrowedFd<'_>, events: libc::c_short, span: Duration) -> io::Result<bool> {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };
     // SAFETY: the pointer is that of one live pollfd.

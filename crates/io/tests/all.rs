@@ -6,7 +6,6 @@ mod echo;
 mod events;
 mod forwarder;
 mod gathered;
-mod half_closed;
 mod joint;
 mod mixture;
 mod no_room;

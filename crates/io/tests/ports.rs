@@ -120,38 +120,6 @@ fn a_peer_reached_from_a_chosen_port_answers_to_it() {
 }
 
 #[test]
-fn an_outlet_only_sends() {
-    let far = udp();
-    let mut port = Port::bind(&Address::Udp(anywhere()), &PortOptions::default()).unwrap();
-    let here = port.address().ip().unwrap();
-    port.add_outlet(anywhere()).unwrap();
-    let outlet = SocketAddr::new(here.ip(), port.outlets().next().unwrap());
-    assert!(port.add_outlet(outlet).is_err() && port.outlets().count() == 1, "it is in use");
-    let mut sockets = Sockets::new(SocketSettings::default()).unwrap();
-    sockets.bind(port).unwrap();
-    let to = |from: SocketAddr| Address::UdpFrom(from.port(), far.local_addr().unwrap());
-    let machine = Echo {
-        to_open: [(Peer(7), to(outlet)), (Peer(8), to(here))].into(),
-        to_send: [(Peer(7), b"outlet".to_vec()), (Peer(8), b"port".to_vec())].into(),
-        is_silent: true,
-        ..Echo::default()
-    };
-    let mut endpoint = Endpoint::new(machine, sockets, Clock::start());
-    drive(&mut endpoint, |machine| machine.opened.len() == 2);
-    let locals: Vec<_> = endpoint.machine().opened.iter().map(|(_, ends)| ends.local.clone()).collect();
-    assert_eq!(locals, [Address::Udp(outlet), Address::Udp(here)]);
-    for (expected, at) in [(&b"outlet"[..], outlet), (b"port", here)] {
-        let mut text = [0; 16];
-        let (count, from) = far.recv_from(&mut text).unwrap();
-        assert_eq!((&text[..count], from), (expected, at));
-    }
-    far.send_to(b"lost", outlet).unwrap();
-    far.send_to(b"answer", here).unwrap();
-    drive(&mut endpoint, |machine| !machine.received.is_empty());
-    assert_eq!(endpoint.machine().received, [(Peer(7), b"answer".to_vec())]);
-}
-
-#[test]
 fn a_port_of_all_addresses_tells_where_a_datagram_came_to_and_answers_from_there() {
     let options = PortOptions { tells_arrival: true, broadcast: true, ..PortOptions::default() };
     for any in ["0.0.0.0:0", "[::]:0"] {

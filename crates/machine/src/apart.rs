@@ -108,10 +108,6 @@ impl<M: Machine> Machine for Apart<M> {
         self.owners.get(peer).is_none_or(|number| self.members[*number as usize].machine.has_room(peer))
     }
 
-    fn owes(&self, peer: Peer) -> bool {
-        self.owners.get(peer).is_some_and(|number| self.members[*number as usize].machine.owes(peer))
-    }
-
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
         let number = *self.owners.get(peer)?;
         self.members[number as usize].machine.landing(peer)

@@ -26,12 +26,6 @@ impl<const HEADER: usize> Default for Frames<HEADER> {
 }
 
 impl<const HEADER: usize> Frames<HEADER> {
-    /// Returns the front of a header that is not whole yet.
-    #[must_use]
-    pub fn begun(&self) -> &[u8] {
-        &self.header[..usize::from(self.filled)]
-    }
-
     /// Says how many bytes of body follow the header that was just returned.
     #[inline]
     pub fn expect_body(&mut self, length: u64) {

@@ -6,7 +6,6 @@
 extern crate alloc;
 
 mod address;
-mod allowance;
 mod apart;
 mod back_off;
 mod codes;
@@ -14,7 +13,6 @@ mod cursor;
 mod difference;
 mod driver;
 mod ends;
-mod foreign;
 mod frames;
 mod order;
 mod outbox;
@@ -32,7 +30,6 @@ mod transport;
 use thiserror::Error;
 
 pub use address::{Address, Peer};
-pub use allowance::{Allowance, Charges, Over, Pool, Share};
 pub use apart::Apart;
 pub use back_off::BackOff;
 pub use bytes::Bytes;
@@ -40,7 +37,6 @@ pub use cursor::{Cursor, Truncated};
 pub use difference::Difference;
 pub use driver::{Driver, DriverError, Wait};
 pub use ends::Ends;
-pub use foreign::{harmless, harmless_json, harmless_lines, harmless_name, is_active};
 pub use frames::{Frames, Piece as FramePiece};
 pub use order::Order;
 pub use outbox::{Outbox, Piece};
@@ -90,14 +86,6 @@ pub trait Machine {
         true
     }
 
-    /// Returns whether this peer is owed an answer. A far end that has ended what it sends may read on: its stream is closed, and
-    /// the machine told so, once this is not the case any more and all was taken. Streams only.
-    #[inline]
-    fn owes(&self, peer: Peer) -> bool {
-        let _ = peer;
-        false
-    }
-
     /// Returns whether the sender of this datagram becomes a peer, which then receives it. Asked about each datagram from an
     /// address that is no peer's.
     ///
@@ -106,11 +94,6 @@ pub trait Machine {
     fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
         let _ = (now, ends, datagram, out);
         true
-    }
-
-    /// Returns the memory that this machine retains for its peers, if peers can make it retain any.
-    fn charges(&self) -> Option<&Charges> {
-        None
     }
 
     /// Tells when a stage was over that this machine has marked. Told of each mark once, in the order of the marks, and

@@ -1,25 +1,37 @@
-use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 use core::ops::Range;
 
-/// A set of numbers, kept as ranges that do not touch: numbers that come nearly in order cost least. `u64::MAX` is never in it.
+/// A set of numbers that come nearly in order, kept as sorted ranges that do not touch. `u64::MAX` is never in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges {
-    /// The end of each range, by its start.
-    ranges: BTreeMap<u64, u64>,
+    ranges: Vec<Range<u64>>,
 }
 
 impl Ranges {
     /// Adds a number, and returns whether it is new.
     #[inline]
     pub fn insert(&mut self, number: u64) -> bool {
-        if let Some(mut last) = self.ranges.last_entry()
-            && *last.get() == number
-            && number < u64::MAX
+        if number == u64::MAX {
+            return false;
+        }
+        if let Some(last) = self.ranges.last_mut()
+            && last.end == number
         {
-            *last.get_mut() += 1;
+            last.end += 1;
             return true;
         }
-        number < u64::MAX && self.insert_range(number..number + 1) == 1
+        // The first range that ends behind the number, or right before it.
+        let index = self.ranges.partition_point(|range| range.end < number);
+        match self.ranges.get_mut(index) {
+            Some(range) if range.contains(&number) => return false,
+            Some(range) if range.end == number => {
+                range.end += 1;
+                self.join(index);
+            }
+            Some(range) if range.start == number + 1 => range.start = number,
+            _ => self.ranges.insert(index, number..number + 1),
+        }
+        true
     }
 
     /// Adds a whole range, and returns how many of its numbers are new.
@@ -27,68 +39,62 @@ impl Ranges {
         if added.is_empty() {
             return 0;
         }
+        let first = self.ranges.partition_point(|range| range.end < added.start);
+        let behind = self.ranges.partition_point(|range| range.start <= added.end);
         let (mut whole, mut known) = (added, 0);
-        while let Some((&start, &end)) = self.ranges.range(..=whole.end).next_back()
-            && end >= whole.start
-        {
-            if start <= whole.start && end >= whole.end {
-                return 0;
-            }
-            known += end - start;
-            whole = whole.start.min(start)..whole.end.max(end);
-            self.ranges.remove(&start);
+        for range in &self.ranges[first..behind] {
+            whole = whole.start.min(range.start)..whole.end.max(range.end);
+            known += range.end - range.start;
         }
-        self.ranges.insert(whole.start, whole.end);
-        whole.end - whole.start - known
+        let new = whole.end - whole.start - known;
+        self.ranges.splice(first..behind, [whole]);
+        new
     }
 
     /// Returns whether the numbers of a range overlap with others of the set, or stand right beside them.
     #[must_use]
     pub fn touches(&self, range: Range<u64>) -> bool {
-        self.ranges.range(..=range.end).next_back().is_some_and(|(_, end)| *end >= range.start)
+        let index = self.ranges.partition_point(|known| known.end < range.start);
+        self.ranges.get(index).is_some_and(|known| known.start <= range.end)
     }
 
-    /// Returns whether any number of a range is in the set.
-    #[must_use]
-    pub fn meets(&self, range: Range<u64>) -> bool {
-        self.ranges.range(..range.end).next_back().is_some_and(|(_, end)| *end > range.start)
+    fn join(&mut self, index: usize) {
+        if let Some(next) = self.ranges.get(index + 1)
+            && next.start == self.ranges[index].end
+        {
+            self.ranges[index].end = next.end;
+            self.ranges.remove(index + 1);
+        }
     }
 
     /// Tells whether a number is in the set.
     #[must_use]
     #[inline]
     pub fn contains(&self, number: u64) -> bool {
-        self.ranges.range(..=number).next_back().is_some_and(|(_, end)| *end > number)
+        let index = self.ranges.partition_point(|range| range.end <= number);
+        self.ranges.get(index).is_some_and(|range| range.start <= number)
     }
 
     /// Returns how many numbers are in the set.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.iter().map(|range| range.end - range.start).sum()
-    }
-
-    /// Returns how many ranges there are.
-    #[must_use]
-    pub fn ranges(&self) -> usize {
-        self.ranges.len()
+        self.ranges.iter().map(|range| range.end - range.start).sum()
     }
 
     /// Returns the ranges in order.
-    pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.ranges.iter().map(|(start, end)| *start..*end)
-    }
-
-    /// Returns what of the set lies in a range, in order.
-    pub fn within(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
-        let before = self.ranges.range(..range.start).next_back().filter(|(_, end)| **end > range.start);
-        let others = self.ranges.range(range.start..range.end.max(range.start));
-        before.into_iter().chain(others).map(move |(start, end)| (*start).max(range.start)..(*end).min(range.end))
+    #[must_use]
+    pub fn as_slice(&self) -> &[Range<u64>] {
+        &self.ranges
     }
 
     /// Returns the first number from `from` on that is not in the set.
     #[must_use]
     pub fn first_missing(&self, from: u64) -> u64 {
-        self.ranges.range(..=from).next_back().map_or(from, |(_, end)| from.max(*end))
+        let index = self.ranges.partition_point(|range| range.end <= from);
+        match self.ranges.get(index) {
+            Some(range) if range.start <= from => range.end,
+            _ => from,
+        }
     }
 }
 
@@ -97,7 +103,6 @@ mod tests {
     use super::*;
     use crate::Random;
     use alloc::collections::BTreeSet;
-    use alloc::vec::Vec;
 
     #[test]
     fn is_the_set_that_it_stands_for() {
@@ -117,16 +122,10 @@ mod tests {
                     assert_eq!(ranges.insert(number), set.insert(number), "seed {seed}, number {number}");
                 }
             }
-            let all: Vec<_> = ranges.iter().collect();
-            assert!(all.windows(2).all(|pair| pair[0].end < pair[1].start), "seed {seed}");
-            assert_eq!(ranges.ranges(), all.len());
+            assert!(ranges.as_slice().windows(2).all(|pair| pair[0].end < pair[1].start), "seed {seed}");
             assert_eq!(ranges.count(), set.len() as u64);
             for number in 0..120 {
                 assert_eq!(ranges.contains(number), set.contains(&number), "seed {seed}, number {number}");
-                assert_eq!(ranges.meets(number..number + 5), (number..number + 5).any(|number| set.contains(&number)));
-                let within: Vec<_> = ranges.within(number..number + 5).flatten().collect();
-                let expected: Vec<_> = (number..number + 5).filter(|number| set.contains(number)).collect();
-                assert_eq!(within, expected, "seed {seed}, from {number}");
                 let missing = (number..).find(|number| !set.contains(number));
                 assert_eq!(Some(ranges.first_missing(number)), missing);
             }

@@ -21,7 +21,6 @@ mod verdict;
 pub use histogram::{Histogram, HistogramError};
 pub use hodo_io::nic::Nic;
 pub use hodo_io::usage::Usage;
-pub use hodo_machine::harmless;
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, ReportWait, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use requirement::{Quantile, Requirement};

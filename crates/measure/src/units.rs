@@ -43,17 +43,6 @@ pub fn buffer(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Parses the bytes of memory that a server may retain for its peers.
-///
-/// # Errors
-/// A sentence that says what to write instead.
-pub fn memory(text: &str) -> Result<u64, String> {
-    match bytes(text)? {
-        size @ 0x10_0000..=0x100_0000_0000 => Ok(size),
-        _ => Err(format!("{text} is not in 1M..=1024G")),
-    }
-}
-
 /// Parses a rate per second: a number, or with K, M, G or T as powers of 1000, with or without `/s`.
 ///
 /// # Errors

@@ -160,7 +160,7 @@ pub(crate) fn wrap(sentence: &str, width: usize) -> Vec<String> {
 
 /// Replaces characters of a name that could move the cursor or break the line.
 pub(crate) fn clean(text: &str) -> String {
-    hodo_measure::harmless(text).into_owned()
+    text.chars().map(|character| if character.is_control() { '?' } else { character }).collect()
 }
 
 /// Returns a heading; one that neighbours share is written over the first of them only.

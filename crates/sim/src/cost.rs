@@ -4,8 +4,7 @@
 //! bound holds on every computer: memory is what the machine has allocated and not given back, work is what it has
 //! allocated in all and the number of its outputs.
 
-pub use hodo_machine::Allowance;
-use hodo_machine::{Charges, Peer};
+use hodo_machine::Peer;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -21,6 +20,47 @@ pub fn measure_by(meter: Meter) {
 
 fn bytes_here() -> (i64, u64) {
     METER.get().map_or((0, 0), |meter| meter())
+}
+
+/// Outputs with which a machine may begin.
+const OUTPUTS: u64 = 64;
+
+/// The most that a machine may cost. Peers are those that were ever there at once.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowance {
+    /// Bytes of memory, whoever is there.
+    pub memory: u64,
+    /// Bytes of memory for a peer.
+    pub memory_per_peer: u64,
+    /// Bytes of memory for a byte that came.
+    pub memory_per_byte: u64,
+    /// Outputs for an input and for a byte that came.
+    pub outputs: u64,
+    /// Bytes allocated in all for an input, for a byte that came and for one that went out.
+    pub allocated: u64,
+    /// Bytes that go to the sender of a datagram for each byte that came, while nothing proves its address.
+    pub to_strangers: u64,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance {
+            memory: 512 << 10,
+            memory_per_peer: 16 << 10,
+            memory_per_byte: 16,
+            outputs: 4,
+            allocated: 4096,
+            to_strangers: 1,
+        }
+    }
+}
+
+impl Allowance {
+    /// Returns the outputs that are allowed for so many inputs and bytes.
+    #[must_use]
+    pub const fn outputs_for(&self, inputs: u64, bytes: u64) -> u64 {
+        OUTPUTS + self.outputs * (inputs + bytes)
+    }
 }
 
 /// The cost since a machine was made.
@@ -87,20 +127,18 @@ impl Cost {
         self.peers.remove(&peer);
     }
 
-    /// Checks a machine that is idle. Memory that it has charged its peers is allowed beside the rates, up to the limits on charges.
+    /// Checks a machine that is idle.
     ///
     /// # Errors
     /// Says which bound is passed.
-    pub fn check(&self, allowance: &Allowance, charges: Option<&Charges>) -> Result<(), String> {
+    pub fn check(&self, allowance: &Allowance) -> Result<(), String> {
         let live = u64::try_from(self.live).unwrap_or(0);
         let memory = allowance.memory_per_peer * self.peers_max + allowance.memory_per_byte * self.bytes_in;
-        let charged = charges.map_or(0, Charges::bytes);
         let done = self.inputs + self.bytes_in + self.bytes_out;
         let over = |count: u64, what: &str, most: u64| {
             if count <= most { Ok(()) } else { Err(format!("{count} {what} are over {most}: {self:?}")) }
         };
-        over(charged, "bytes charged to peers", allowance.bytes)?;
-        over(live, "bytes of memory", allowance.memory + memory + charged)?;
+        over(live, "bytes of memory", allowance.memory + memory)?;
         over(self.outputs, "outputs", allowance.outputs_for(self.inputs, self.bytes_in))?;
         over(self.taken, "bytes allocated in all", allowance.memory + allowance.allocated * done)?;
         for Exchange { came, went, .. } in self.peers.values().filter(|exchange| !exchange.is_proven) {

@@ -1,4 +1,4 @@
-use hodo_machine::{Charges, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -19,8 +19,6 @@ pub(crate) trait Program: Send {
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]>;
 
     fn has_room(&self, peer: Peer) -> bool;
-
-    fn charges(&self) -> Option<&Charges>;
 
     fn stamped(&mut self, stamp: Stamp);
 
@@ -81,10 +79,6 @@ where
 
     fn has_room(&self, peer: Peer) -> bool {
         self.machine.has_room(peer)
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.machine.charges()
     }
 
     fn stamped(&mut self, stamp: Stamp) {

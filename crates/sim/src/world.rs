@@ -460,9 +460,7 @@ impl World {
                 Output::Idle(deadline) => {
                     stamp(&mut **program, &mut self.outbox, now, now);
                     *outputs = 0;
-                    if let Some(Err(over)) =
-                        allowance.as_ref().map(|allowance| cost.check(allowance, program.charges()))
-                    {
+                    if let Some(Err(over)) = allowance.as_ref().map(|allowance| cost.check(allowance)) {
                         panic!("the machine at node {node} costs too much: {over}");
                     }
                     fabric.flush(node);

@@ -15,7 +15,7 @@
 //! then the data, and zeros up to a multiple of 8
 //! ```
 
-use crate::record::{Conflict, Record, Verdict};
+use crate::record::{Record, Verdict};
 
 pub const FILE_HEADER: usize = 64;
 pub const HEADER: usize = 48;
@@ -92,14 +92,12 @@ pub enum Kind {
     Index,
     /// Verdicts of whole segments: a = the first, b = the last.
     Ledger,
-    /// The data of an event whose number other data has: a = the number, b = the time in ns, node = the source that gave it.
-    Conflict,
     /// The last block of a closed segment: a = place of the index, b = events in the segment.
     End,
 }
 
 impl Kind {
-    const ALL: [Kind; 6] = [Kind::Event, Kind::Commit, Kind::Index, Kind::Ledger, Kind::Conflict, Kind::End];
+    const ALL: [Kind; 5] = [Kind::Event, Kind::Commit, Kind::Index, Kind::Ledger, Kind::End];
 
     fn code(self) -> [u8; 4] {
         *match self {
@@ -107,7 +105,6 @@ impl Kind {
             Kind::Commit => b"CMIT",
             Kind::Index => b"INDX",
             Kind::Ledger => b"LEDG",
-            Kind::Conflict => b"CNFL",
             Kind::End => b"ENDS",
         }
     }
@@ -147,20 +144,6 @@ impl Header {
             node: record.node,
             ..Header::new(Kind::Event, record.event, record.time_ns, record.data)
         }
-    }
-
-    pub fn of_conflict(conflict: &Conflict<'_>) -> Self {
-        Header {
-            run: conflict.run,
-            node: conflict.source,
-            ..Header::new(Kind::Conflict, conflict.event, conflict.time_ns, conflict.data)
-        }
-    }
-
-    /// Returns what a block of the kind [`Kind::Conflict`] with these data holds; `None` for other kinds.
-    pub fn conflict<'a>(&self, data: &'a [u8]) -> Option<Conflict<'a>> {
-        let Header { run, a: event, node: source, b: time_ns, .. } = *self;
-        (self.kind == Kind::Conflict).then_some(Conflict { run, event, source, time_ns, data })
     }
 
     /// Returns the record of an event's block, with these data; `None` for other kinds, and for verdicts without data.

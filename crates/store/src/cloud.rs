@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::upload::Destination;
 use object_store::path::Path as Key;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart, parse_url_opts};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use tokio::runtime::{Builder, Runtime};
@@ -48,7 +49,7 @@ impl Destination for Cloud {
 }
 
 async fn send(store: &dyn ObjectStore, key: &Key, path: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let mut file = crate::files::open(path)?;
+    let mut file = File::open(path)?;
     let mut upload = WriteMultipart::new_with_chunk_size(store.put_multipart(key).await?, PART);
     let mut part = vec![0; PART];
     loop {

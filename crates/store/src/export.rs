@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::reader::{Item, Reader};
-use crate::record::{Conflict, Record, Verdict};
+use crate::record::{Record, Verdict};
 use crate::recovery::Damage;
 use parquet::basic::Compression;
 use parquet::column::writer::ColumnWriter;
@@ -38,15 +38,11 @@ pub struct Selection {
     pub run: Option<u32>,
     /// Only events with this verdict.
     pub verdict: Option<Verdict>,
-    /// Instead, what came under the numbers of other data: `node` is then the source that gave it, and the verdict `conflict`.
-    pub conflicts: bool,
 }
 
 impl Selection {
     fn has(&self, record: &Record<'_>) -> bool {
-        !self.conflicts
-            && self.run.is_none_or(|run| run == record.run)
-            && self.verdict.is_none_or(|verdict| verdict == record.verdict)
+        self.run.is_none_or(|run| run == record.run) && self.verdict.is_none_or(|verdict| verdict == record.verdict)
     }
 }
 
@@ -59,13 +55,6 @@ pub struct Exported {
     pub data_bytes: u64,
     /// Damaged bytes of segments. The events in them are not in the export.
     pub damaged: Vec<Damage>,
-}
-
-impl Exported {
-    fn count(&mut self, bytes: usize) {
-        self.events += 1;
-        self.data_bytes += bytes as u64;
-    }
 }
 
 /// Writes the events of a folder, or of a segment, to a Parquet file, which appears when it is complete.
@@ -104,23 +93,13 @@ fn write(reader: &mut Reader, path: &Path, selection: Selection) -> Result<Expor
     let mut exported = Exported::default();
     while let Some(item) = reader.next()? {
         match item {
-            Item::Event(record) if selection.has(&record) => exported.count(group.push(&record, record.verdict.name())),
-            Item::Conflict(conflict) if selection.conflicts && selection.run.is_none_or(|run| run == conflict.run) => {
-                let Conflict { run, event, source: node, time_ns, data } = conflict;
-                let record = Record {
-                    run,
-                    event,
-                    verdict: Verdict::Quarantined,
-                    node,
-                    attempts: 0,
-                    partial: false,
-                    time_ns,
-                    data,
-                };
-                exported.count(group.push(&record, "conflict"));
+            Item::Event(record) if selection.has(&record) => {
+                exported.events += 1;
+                exported.data_bytes += record.data.len() as u64;
+                group.push(&record);
             }
             Item::Damaged(damage) => exported.damaged.push(damage),
-            Item::Event(_) | Item::Conflict(_) | Item::Verdicts(_) | Item::Torn(_) => {}
+            Item::Event(_) | Item::Verdicts(_) | Item::Torn(_) => {}
         }
         if group.bytes >= GROUP_BYTES || group.runs.len() >= GROUP_ROWS {
             group.write(&mut writer).map_err(failed)?;
@@ -147,18 +126,16 @@ struct Group {
 }
 
 impl Group {
-    /// Adds a row; returns the bytes of its data.
-    fn push(&mut self, record: &Record<'_>, verdict: &str) -> usize {
+    fn push(&mut self, record: &Record<'_>) {
         self.runs.push(record.run.cast_signed());
         self.events.push(record.event.cast_signed());
         self.nodes.push(record.node.cast_signed());
-        self.verdicts.push(ByteArray::from(verdict));
+        self.verdicts.push(ByteArray::from(record.verdict.name()));
         self.times.push(record.time_ns.cast_signed());
         self.attempts.push(record.attempts.into());
         self.partial.push(record.partial);
         self.data.push(ByteArray::from(record.data.to_vec()));
         self.bytes += record.data.len();
-        record.data.len()
     }
 
     fn write(&mut self, writer: &mut SerializedFileWriter<File>) -> Result<(), ParquetError> {

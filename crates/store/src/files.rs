@@ -110,19 +110,6 @@ pub trait OpenFile: Source + fmt::Debug + Send {
     fn forget(&mut self, _up_to: u64) {}
 }
 
-/// Opens a regular file for reading. Anything else is an error, and the writer of a pipe is not waited for.
-///
-/// # Errors
-/// As the system says, or [`io::ErrorKind::InvalidInput`] for what is no regular file.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let file = File::options().read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32).open(path)?;
-    match file.metadata()?.file_type() {
-        kind if kind.is_file() => Ok(file),
-        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
-    }
-}
-
 /// The operating system's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct System;
@@ -149,13 +136,13 @@ impl Files for System {
     }
 
     fn read(&self, path: &Path) -> io::Result<Box<dyn OpenFile>> {
-        Ok(Box::new(open(path)?))
+        Ok(Box::new(File::open(path)?))
     }
 
     fn read_disk(&self, path: &Path, range: Range<u64>) -> io::Result<Vec<u8>> {
         let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
         // A file system that cannot do it has nothing else to read from.
-        let file = File::options().read(true).custom_flags(direct).open(path).or_else(|_| open(path))?;
+        let file = File::options().read(true).custom_flags(direct).open(path).or_else(|_| File::open(path))?;
         let start = range.start - range.start % SECTOR;
         let length = (range.end.next_multiple_of(SECTOR) - start) as usize;
         let mut buffer = vec![0; length + SECTOR as usize];

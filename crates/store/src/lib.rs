@@ -39,7 +39,7 @@ pub use export::{Exported, Selection, export};
 pub use files::{Files, OpenFile, System};
 pub use ranges::Ranges;
 pub use reader::{Item, Reader};
-pub use record::{Conflict, Record, Verdict};
+pub use record::{Record, Verdict};
 pub use recovery::{Damage, Recovered, RunLedger};
 pub use repair::{Repair, Repaired, repair};
 pub use scan::Source;

@@ -84,20 +84,6 @@ impl Ranges {
         self.len - before
     }
 
-    /// Forgets the lowest numbers of scattered ones where those take more memory than so many bytes, and returns the number below which some
-    /// may be forgotten; `None` if they do not.
-    pub fn forget(&mut self, bytes_max: usize) -> Option<u64> {
-        let parts_max = bytes_max / (CHUNK as usize / 8);
-        if self.parts.len() <= parts_max {
-            return None;
-        }
-        let behind = *self.parts.keys().nth(self.parts.len() - parts_max / 2)?;
-        let kept = self.parts.split_off(&behind);
-        let forgotten = std::mem::replace(&mut self.parts, kept);
-        self.len -= forgotten.values().map(|part| u64::from(part.len())).sum::<u64>();
-        Some(behind << CHUNK_BITS)
-    }
-
     /// Adds all numbers of another set.
     pub fn extend(&mut self, other: &Ranges) {
         for range in other.iter() {
@@ -107,7 +93,7 @@ impl Ranges {
 
     /// Returns the ranges, ascending, with a gap between any two.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        let full = self.full.iter().map(|chunks| (chunks.start, None, chunks.end - 1));
+        let full = self.full.as_slice().iter().map(|chunks| (chunks.start, None, chunks.end - 1));
         let mut all: Vec<(u64, Option<&Chunk>, u64)> = full.collect();
         all.extend(self.parts.iter().map(|(chunk, part)| (*chunk, Some(part), *chunk)));
         all.sort_unstable_by_key(|(first, _, _)| *first);
@@ -314,21 +300,6 @@ mod tests {
         let set: Ranges = [5..7, 9..10, 7..9, 0..1].into_iter().collect();
         assert_eq!(set.iter().collect::<Vec<_>>(), [0..1, 5..10]);
         assert_eq!(set.len(), 6);
-    }
-
-    #[test]
-    fn the_lowest_of_many_scattered_numbers_are_forgotten() {
-        let mut set: Ranges = std::iter::once(0..70_000).collect();
-        let mut below = None;
-        for number in (0..500_000_u64).map(|number| 1_000_000 + 25 * number) {
-            assert!(set.insert(number));
-            below = set.forget(20 << 13).or(below);
-            assert!(set.parts.len() <= 20);
-        }
-        let below = below.expect("12 million numbers");
-        assert!((1_000_000..13_000_000).contains(&below), "{below}");
-        assert!(!set.contains(below - 25) && set.contains(13_499_975) && set.contains(65_535), "whole chunks are kept");
-        assert_eq!(set.len(), set.iter().map(|range| range.end - range.start).sum::<u64>());
     }
 
     #[test]

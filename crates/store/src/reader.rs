@@ -4,7 +4,7 @@ use crate::block::{FileKind, Kind};
 use crate::directory;
 use crate::error::Error;
 use crate::files::System;
-use crate::record::{Conflict, Record, Verdict};
+use crate::record::{Record, Verdict};
 use crate::recovery::{Damage, header_damage};
 use crate::scan::{Scan, Step};
 use crate::verdicts;
@@ -18,8 +18,6 @@ use std::path::{Path, PathBuf};
 pub enum Item<'a> {
     /// An event with its data, as it was put.
     Event(Record<'a>),
-    /// Data that came under the number of other data.
-    Conflict(Conflict<'a>),
     /// Verdicts of events without data: run, verdict, events.
     Verdicts(Vec<(u32, Verdict, Range<u64>)>),
     /// Damaged bytes; the reader goes on behind them.
@@ -79,10 +77,6 @@ impl Reader {
                     let (_, scan) = self.current.as_ref().expect("it was there above");
                     return Ok(header.record(scan.data()).map(Item::Event));
                 }
-                Step::Block { header, .. } if header.kind == Kind::Conflict => {
-                    let (_, scan) = self.current.as_ref().expect("it was there above");
-                    return Ok(header.conflict(scan.data()).map(Item::Conflict));
-                }
                 Step::Block { header, .. } if header.kind == Kind::Commit => {
                     let mut all = Vec::new();
                     // Data whose checksum is right were written so by a store.
@@ -99,7 +93,7 @@ impl Reader {
 
 /// Returns a scan behind the file's header, and the damage of that header.
 pub fn begin(path: &Path) -> Result<(Scan<File>, Option<Damage>), Error> {
-    let file = crate::files::open(path).map_err(Error::io("open", path))?;
+    let file = File::open(path).map_err(Error::io("open", path))?;
     let named = directory::number(path);
     let mut scan = Scan::new(file, named.unwrap_or(0)).map_err(Error::io("read", path))?;
     let header = scan.file_header(FileKind::Segment).map_err(Error::io("read", path))?;

@@ -45,18 +45,3 @@ pub struct Record<'a> {
     /// The event's data; stored only if [`Verdict::keeps_data`].
     pub data: &'a [u8],
 }
-
-/// The data of an event that came under a number which other data has: kept apart, without a verdict of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Conflict<'a> {
-    /// The run that the event belongs to.
-    pub run: u32,
-    /// The number, whose verdict is that of the other data.
-    pub event: u64,
-    /// The source or builder that gave it.
-    pub source: u32,
-    /// The time at which it came, in ns since 1970.
-    pub time_ns: u64,
-    /// The data.
-    pub data: &'a [u8],
-}

@@ -14,6 +14,7 @@ use crate::store::{Durability, Options};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -61,14 +62,6 @@ impl RunLedger {
             Verdict::Quarantined => &mut self.quarantined,
             Verdict::Incomplete => &mut self.incomplete,
         }
-    }
-
-    /// Returns all events with a verdict.
-    #[must_use]
-    pub fn decided(&self) -> Ranges {
-        let mut all = Ranges::new();
-        Verdict::ALL.into_iter().for_each(|verdict| all.extend(self.of(verdict)));
-        all
     }
 
     /// Returns the verdict of this event; `None` if it was not decided.
@@ -238,7 +231,7 @@ impl Found {
                     self.commits.push(Mark { commit: header.a, end: offset + header.block_length() });
                     self.synced = u64::from(header.run);
                 }
-                Kind::Index | Kind::Ledger | Kind::Conflict | Kind::End => continue,
+                Kind::Index | Kind::Ledger | Kind::End => continue,
             }
             add(&header, scan.data(), &mut self.verdicts);
             self.end = offset + header.block_length();
@@ -291,13 +284,13 @@ pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
             into.entry((record.run, record.verdict)).or_default().insert(record.event)
         }
         Kind::Commit | Kind::Ledger => verdicts::decode_into(data, into).is_some(),
-        Kind::Index | Kind::Conflict | Kind::End => true,
+        Kind::Index | Kind::End => true,
     }
 }
 
 /// Returns whether this segment has an end.
 pub fn is_closed(path: &Path, number: u64) -> Result<bool, Error> {
-    let file = crate::files::open(path).map_err(Error::io("open", path))?;
+    let file = File::open(path).map_err(Error::io("open", path))?;
     Scan::new(file, number).and_then(|mut scan| has_end(&mut scan)).map_err(Error::io("read", path))
 }
 

@@ -48,15 +48,11 @@ pub fn repair(from: &Path, to: &Path, repair: &Repair) -> Result<Repaired, Error
             return Err(Error::io("open", missing)(std::io::ErrorKind::NotFound.into()));
         }
     }
-    // The new folder is made only for a store that can be read from its beginning.
-    if let Some(Item::Damaged(damage)) = Reader::open(from)?.next()? {
-        return Err(Error::Damaged { path: damage.path, offset: damage.offset });
-    }
-    let mut reader = Reader::open(from)?;
     let (mut store, recovered) = Store::open(Options::new(to))?;
     if !recovered.runs.is_empty() {
         return Err(Error::NotEmpty { path: to.to_owned() });
     }
+    let mut reader = Reader::open(from)?;
     let mut done = Repaired::default();
     let mut put = |store: &mut Store, record: Record<'_>| -> Result<(), Error> {
         let is_copied = !repair.leaves_out(record.run, record.verdict) && store.put(&record)? == Put::Taken;
@@ -66,7 +62,6 @@ pub fn repair(from: &Path, to: &Path, repair: &Repair) -> Result<Repaired, Error
     while let Some(item) = reader.next()? {
         match item {
             Item::Event(record) => put(&mut store, record)?,
-            Item::Conflict(conflict) if !repair.without.contains(&conflict.run) => store.put_conflict(&conflict)?,
             Item::Verdicts(all) => {
                 for (run, verdict, events) in all {
                     for event in events {
@@ -77,7 +72,7 @@ pub fn repair(from: &Path, to: &Path, repair: &Repair) -> Result<Repaired, Error
             }
             Item::Damaged(damage) => return Err(Error::Damaged { path: damage.path, offset: damage.offset }),
             // A commit that was never finished, of which nobody was told.
-            Item::Torn(_) | Item::Conflict(_) => {}
+            Item::Torn(_) => {}
         }
     }
     store.finish()?;

@@ -7,7 +7,7 @@ use crate::files::{Files, OpenFile, System};
 use crate::index::{self, Entry};
 use crate::ledger::Ledger;
 use crate::ranges::Ranges;
-use crate::record::{Conflict, Record, Verdict};
+use crate::record::{Record, Verdict};
 use crate::recovery::{Active, Recovered, recover};
 use crate::settle::{Mark, Sync, Synced, rescue};
 use crate::tail::Tail;
@@ -25,8 +25,6 @@ const ENTRIES_MAX: usize = 1 << 18;
 const CLOSED_MAX: usize = 8;
 /// The number of waiting ranges at which a commit is written.
 const RANGES_MAX: usize = 1 << 18;
-/// Bytes that the events of a run which have a verdict may take.
-const DECIDED_MAX: usize = 32 << 20;
 
 /// The moment at which a commit counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -97,8 +95,8 @@ pub struct Store {
     in_doubt: bool,
     next: u64,
     ledger: Ledger,
-    /// The events with a verdict, by run.
-    decided: BTreeMap<u32, Decided>,
+    /// Every event with a verdict, by run.
+    decided: BTreeMap<u32, Ranges>,
     /// Verdicts of events without data since the last commit block.
     waiting: BTreeMap<(u32, Verdict), Vec<Range<u64>>>,
     waiting_ranges: usize,
@@ -107,29 +105,6 @@ pub struct Store {
     taken: u64,
     already_decided: u64,
     _lock: Lock,
-}
-
-/// The events of a run that have a verdict. Where their numbers have many gaps the lowest are forgotten: whoever puts records does not
-/// put an event again so late.
-#[derive(Debug, Default)]
-struct Decided {
-    events: Ranges,
-    /// Some below this may be forgotten.
-    forgotten: u64,
-}
-
-impl Decided {
-    /// Returns `false` if the event is known to have a verdict.
-    fn insert(&mut self, event: u64) -> bool {
-        if event < self.forgotten {
-            return true;
-        }
-        let is_new = self.events.insert(event);
-        if is_new && let Some(forgotten) = self.events.forget(DECIDED_MAX) {
-            self.forgotten = forgotten;
-        }
-        is_new
-    }
 }
 
 /// A segment whose index is being written, and then its part of the ledger.
@@ -170,8 +145,11 @@ impl Store {
         files.create_folder(folder).map_err(Error::io("create", folder))?;
         let lock = Lock::take(&*files, folder)?;
         let state = recover(&*files, &options)?;
-        let runs = state.recovered.runs.iter();
-        let decided = runs.map(|(run, ledger)| (*run, Decided { events: ledger.decided(), forgotten: 0 })).collect();
+        let mut decided: BTreeMap<u32, Ranges> = BTreeMap::new();
+        for (run, ledger) in &state.recovered.runs {
+            let all = decided.entry(*run).or_default();
+            Verdict::ALL.into_iter().for_each(|verdict| all.extend(ledger.of(verdict)));
+        }
         let store = Store {
             options,
             files,
@@ -220,18 +198,6 @@ impl Store {
             }
         }
         Ok(Put::Taken)
-    }
-
-    /// Adds data that came under the number of other data. It takes no verdict, and may come any number of times.
-    ///
-    /// # Errors
-    /// As [`Store::put`].
-    pub fn put_conflict(&mut self, conflict: &Conflict<'_>) -> Result<(), Error> {
-        self.make_room(conflict.data.len())?;
-        self.taken += 1;
-        self.unsealed = true;
-        self.active().append(&Header::of_conflict(conflict), conflict.data);
-        Ok(())
     }
 
     /// Makes everything that was put durable. After an error it can be called again: nothing is lost, nothing is written
@@ -318,6 +284,12 @@ impl Store {
         self.already_decided
     }
 
+    /// Returns whether this event has a verdict, durable or not.
+    #[must_use]
+    pub fn is_decided(&self, run: u32, event: u64) -> bool {
+        self.decided.get(&run).is_some_and(|decided| decided.contains(event))
+    }
+
     /// Notes the verdict; returns `false`, and counts it, if the event has one.
     fn decide(&mut self, record: &Record<'_>) -> bool {
         let new = self.decided.entry(record.run).or_default().insert(record.event);
@@ -330,20 +302,14 @@ impl Store {
         new
     }
 
-    /// Writes what waits, where so many bytes more would be too many.
-    fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
-        if bytes > DATA_MAX {
-            return Err(Error::TooLong { bytes });
+    fn put_data(&mut self, record: &Record<'_>) -> Result<Put, Error> {
+        if record.data.len() > DATA_MAX {
+            return Err(Error::TooLong { bytes: record.data.len() });
         }
         let waiting = self.active.as_ref().map_or(0, |active| active.tail.waiting());
-        if waiting > 0 && waiting + block::HEADER + bytes > self.options.waiting_bytes {
+        if waiting > 0 && waiting + block::HEADER + record.data.len() > self.options.waiting_bytes {
             self.write()?;
         }
-        Ok(())
-    }
-
-    fn put_data(&mut self, record: &Record<'_>) -> Result<Put, Error> {
-        self.make_room(record.data.len())?;
         if !self.decide(record) {
             return Ok(Put::AlreadyDecided);
         }

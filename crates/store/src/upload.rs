@@ -30,8 +30,8 @@ impl Destination for Folder {
     fn put(&mut self, name: &str, file: &Path) -> Result<(), String> {
         let (part, to) = (self.0.join(format!("{name}.part")), self.0.join(name));
         let copied = fs::create_dir_all(&self.0).and_then(|()| {
-            io::copy(&mut crate::files::open(file)?, &mut File::create(&part)?)?;
-            crate::files::open(&part)?.sync_data()?;
+            io::copy(&mut File::open(file)?, &mut File::create(&part)?)?;
+            File::open(&part)?.sync_data()?;
             fs::rename(&part, &to)
         });
         copied.map_err(|why| format!("cannot copy {} to {}: {why}", file.display(), to.display()))
@@ -228,7 +228,7 @@ impl Done {
     fn open(folder: &Path) -> Result<Self, Error> {
         fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         let path = folder.join("uploaded");
-        let text = match crate::files::open(&path).and_then(io::read_to_string) {
+        let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
             Err(why) => return Err(Error::io("read", &path)(why)),

@@ -30,8 +30,6 @@ pub struct Verified {
     pub runs: BTreeMap<u32, BTreeMap<Verdict, u64>>,
     /// The number of events with data that lack fragments, by run.
     pub partial: BTreeMap<u32, u64>,
-    /// The number of events whose numbers other data had, by run.
-    pub conflicts: BTreeMap<u32, u64>,
     /// Faults, and other findings.
     pub findings: Vec<Finding>,
 }
@@ -165,9 +163,6 @@ impl Check {
                             *self.verified.partial.entry(header.run).or_default() += 1;
                         }
                     }
-                    if header.kind == Kind::Conflict {
-                        *self.verified.conflicts.entry(header.run).or_default() += 1;
-                    }
                     seen.block(&header, offset, scan.data());
                 }
                 Step::Damage { offset, bytes } => {
@@ -252,7 +247,6 @@ impl Contained {
                 let mut told = Verdicts::new();
                 self.footer_wrong |= !add(header, data, &mut told) || told != self.verdicts;
             }
-            Kind::Conflict => {}
             Kind::End => self.closed = true,
         }
     }

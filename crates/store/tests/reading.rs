@@ -2,7 +2,7 @@
 
 mod scratch;
 
-use hodo_store::{Finding, Item, Options, Reader, Record, Repair, Store, Verdict, repair, verify};
+use hodo_store::{Finding, Item, Options, Reader, Record, Store, Verdict, verify};
 use scratch::Scratch;
 use std::fs;
 
@@ -96,13 +96,4 @@ fn what_is_missing_is_named() {
     let verified = verify(scratch.path()).expect("it can be read");
     assert_eq!(verified.findings, [Finding::Missing { segment: 1 }]);
     assert!(!verified.is_good());
-}
-
-#[test]
-fn a_repair_of_what_cannot_be_opened_makes_no_folder() {
-    let scratch = Scratch::new("unopened");
-    let [from, to] = ["from", "to"].map(|name| scratch.path().join(name));
-    fs::create_dir_all(from.join("segment-00000001.hodo")).expect("the target folder can be written to");
-    repair(&from, &to, &Repair::default()).expect_err("it is no store");
-    assert!(!to.exists());
 }

@@ -25,25 +25,13 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Reads a file or a pipe, which is kept in memory.
+    /// Reads a file, which is kept in memory.
     ///
     /// # Errors
     /// [`Error::Usage`] if it cannot be read, is empty, or has more than 256 MiB.
     pub fn read(path: &Path) -> Result<Payload, Error> {
-        Payload::of(path, files::read)
-    }
-
-    /// Reads a regular file for a daemon, in a process of its own.
-    ///
-    /// # Errors
-    /// The errors of [`Payload::read`], also for a pipe.
-    pub fn read_apart(path: &Path) -> Result<Payload, Error> {
-        Payload::of(path, files::read_apart)
-    }
-
-    fn of(path: &Path, read: fn(&Path, u64) -> std::io::Result<Vec<u8>>) -> Result<Payload, Error> {
         let why = |why: &dyn std::fmt::Display| Error::Usage(format!("--payload {}: {why}", path.display()));
-        let bytes = read(path, FILE_MAX).map_err(|error| why(&error))?;
+        let bytes = files::read(path, FILE_MAX).map_err(|error| why(&error))?;
         if bytes.is_empty() {
             return Err(why(&"it is empty; name a file with at least one byte"));
         }

@@ -51,7 +51,6 @@ mod tests {
             payload: None,
             size_max: 64,
             peers_max: 1,
-            memory: 256 << 20,
         };
         let at = "127.0.0.1:0".parse().expect("an address");
         let facts = settings.facts(&Address::Tcp(at));

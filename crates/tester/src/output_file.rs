@@ -1,7 +1,6 @@
 //! A file of results: checked before anything is done, and written whole.
 
 use crate::Error;
-use hodo_io::files;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -10,42 +9,30 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct OutputFile {
     path: PathBuf,
-    way: Way,
-}
-
-/// How a file is written.
-#[derive(Debug)]
-enum Way {
-    /// Into another one beside it, which is renamed, so that a reader never sees half a file.
-    Beside,
-    /// Into the file itself, because none can be created beside it.
-    InPlace,
-    /// Into what is no plain file, a pipe or a device, and stays open: the reader of a pipe takes the first end for the last.
-    Open(File),
+    /// Beside and renamed, so that a reader never sees half a file; else straight into what is no plain file.
+    beside: bool,
 }
 
 impl OutputFile {
-    /// Checks that a file can be written: by writing one beside it, or by opening what is there and is no plain file. A pipe that no
-    /// program reads is waited for 5 s.
+    /// Checks that a file can be written: by writing one beside it, or by opening what is there and is no plain file.
     ///
     /// # Errors
     /// The system's error if it cannot.
     pub fn prepare(file: &Path) -> io::Result<Self> {
         // A link is followed, lest renaming replaces it.
         let path = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-        let way = match fs::metadata(&path) {
+        let beside = match fs::metadata(&path) {
             Ok(there) if there.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
-            Ok(there) if !there.is_file() => Way::Open(files::create(&path)?),
-            Ok(_) => {
+            Ok(there) => {
                 OpenOptions::new().write(true).open(&path)?;
-                if can_write_beside(&path).is_ok() { Way::Beside } else { Way::InPlace }
+                there.is_file() && can_write_beside(&path).is_ok()
             }
             Err(_) => {
                 can_write_beside(&path)?;
-                Way::Beside
+                true
             }
         };
-        Ok(OutputFile { path, way })
+        Ok(OutputFile { path, beside })
     }
 
     /// Prepares the file that an option names.
@@ -59,7 +46,7 @@ impl OutputFile {
 
     /// Creates an output for a folder that was made for files [`within`](Self::within) it.
     pub(crate) fn folder(path: PathBuf) -> Self {
-        OutputFile { path, way: Way::Beside }
+        OutputFile { path, beside: true }
     }
 
     /// Returns a file in this folder.
@@ -78,10 +65,8 @@ impl OutputFile {
     /// # Errors
     /// The system's error; the file is then as it was before.
     pub fn write(&self, content: &[u8]) -> io::Result<()> {
-        match &self.way {
-            Way::Open(file) => return (&*file).write_all(content),
-            Way::InPlace => return files::create(&self.path)?.write_all(content),
-            Way::Beside => {}
+        if !self.beside {
+            return File::create(&self.path)?.write_all(content);
         }
         let part = part(&self.path)?;
         let written = create(&part).and_then(|mut file| file.write_all(content));

@@ -166,8 +166,6 @@ fn command(program: &Path, far_end: &FarEnd, launch: &Launch) -> Command {
         command.arg("--cpu").arg(cpus_text(&launch.cpus));
     }
     if far_end.served.is_some() {
-        // It serves nobody else.
-        command.args(["--memory", "1024G"]);
         if let Some(congestion) = &launch.congestion {
             command.arg("--congestion").arg(congestion);
         }

@@ -149,7 +149,6 @@ impl Launch {
             payload: self.payload.clone(),
             size_max: uri.protocol.description().size_max,
             peers_max: PEERS_MAX,
-            memory: u64::MAX,
         }
     }
 }

@@ -37,18 +37,9 @@ pub struct ServeSettings {
     pub size_max: u32,
     /// The most peers at once; one more is refused.
     pub peers_max: usize,
-    /// Bytes of memory that may be retained for peers.
-    pub memory: u64,
 }
 
 impl ServeSettings {
-    /// Returns the bytes of the memory that may wait for sockets of all peers to take them: half of it at most.
-    #[must_use]
-    pub fn backlogs_max(&self) -> usize {
-        let most = SocketSettings::default().backlogs_max;
-        usize::try_from(self.memory / 2).map_or(most, |half| half.min(most))
-    }
-
     /// Returns the number of threads that share the peers.
     #[must_use]
     pub fn thread_count(&self) -> usize {
@@ -136,7 +127,6 @@ impl Server {
                 congestion: settings.congestion.clone(),
                 path: settings.path.clone(),
                 socket_buffer: settings.socket_buffer,
-                backlogs_max: settings.backlogs_max(),
                 peers_max: settings.peers_max * usize::from(listeners.max(1)),
                 ..SocketSettings::default()
             },

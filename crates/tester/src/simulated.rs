@@ -44,7 +44,6 @@ pub fn simulated_far_end(settings: &Settings) -> ServeSettings {
         payload: None,
         size_max: settings.size_max,
         peers_max: settings.channels as usize,
-        memory: u64::MAX,
     }
 }
 

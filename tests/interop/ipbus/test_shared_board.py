@@ -20,14 +20,11 @@ def test_two_hubs_at_once_do_nothing_twice_and_tell_nothing_as_done_that_was_not
     with command.hub(*patience) as one, command.hub(*patience) as other, Board() as board:
         with concurrent.futures.ThreadPoolExecutor() as pool:
             hubs = (one, other, one, other)
-            of_clients = list(pool.map(lambda hub: count(hub, board, ROUNDS), hubs))
-        codes = [code for codes in of_clients for code in codes]
+            codes = [code for codes in pool.map(lambda hub: count(hub, board, ROUNDS), hubs) for code in codes]
         done, refused = codes.count(0), sum(code != 0 for code in codes)
         assert board.refused > 0, "the hubs were in each other's way"
         assert done <= board.memory[COUNTER] <= done + refused
-        # What is sent before the hubs know of each other may find its number taken, and nobody knows whether it was done.
-        refused = [code for codes in of_clients for code in codes[2:] if code != 0]
-        assert len(refused) <= 1, f"{len(refused)} of {len(codes)}"
+        assert refused <= len(codes) // 50, f"{refused} of {len(codes)}"
 
 
 def test_boards_that_come_and_go_do_nothing_twice_for_two_hubs():

@@ -33,13 +33,12 @@ class Worker:
 
 @dataclasses.dataclass
 class Round:
-    """When a dispatch began and ended, the words that it put into the FIFO, and what it was told; `None` and the reason if it failed."""
+    """When a dispatch began and ended, the words that it put into the FIFO, and what it was told; `None` if it failed."""
 
     began: float
     ended: float
     put: list
     told: tuple | None
-    why: str = ""
 
     @property
     def failed(self):
@@ -59,11 +58,11 @@ def work(worker, place, stop, pipe):
         word, began = client.read(WORDS + place), clock()
         try:
             hardware.dispatch()
-            told, why = (int(before), list(events), int(word)), ""
-        except uhal.exception as refused:
+            told = int(before), list(events), int(word)
+        except uhal.exception:
             # uHAL loses its place in the stream where a dispatch was cut short.
-            told, why, hardware = None, str(refused), board(worker.uri, patience_ms=worker.patience_ms)
-        rounds.append(Round(began, clock(), put, told, why))
+            told, hardware = None, board(worker.uri, patience_ms=worker.patience_ms)
+        rounds.append(Round(began, clock(), put, told))
     pipe.send(rounds)
 
 

@@ -28,9 +28,7 @@ class Peer:
 
     def run(self, verb, *arguments, **options):
         """Runs `hodo pva VERB` on this server."""
-        # `list` takes the server as an operand.
-        at = [] if verb == "list" else ["-S", f"127.0.0.1:{self.port}"]
-        return command.hodo("pva", verb, *at, *arguments, **options)
+        return command.hodo("pva", verb, "-S", f"127.0.0.1:{self.port}", *arguments, **options)
 
     def said(self, verb, *arguments, status=0):
         """What a command that has to end with this status writes on standard output, or on standard error if it fails."""
@@ -74,7 +72,7 @@ def served(arguments, prefix="port ", **environment):
 
 def listening_port(process):
     """The TCP port of a process where pvAccess is spoken: an IOC speaks Channel Access at another one."""
-    held = command.open_files(process.pid)
+    held = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{process.pid}/fd") if os.path.islink(entry.path)}
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[3] == LISTENS and f"socket:[{fields[9]}]" in held:

@@ -36,7 +36,7 @@ def test_pvxs_is_read_and_written(pvxs):
 
 def test_pvxs_is_called(pvxs):
     assert json.loads(pvxs.said("call", "-M", "json", "-t", "echo", "a=1", "b=two"))["query"] == {"a": 1, "b": "two"}
-    assert pvxs.said("call", "echo", "fail=true", status=1) == f"hodo: echo: error: refused (server 127.0.0.1:{pvxs.port})\n"
+    assert pvxs.said("call", "echo", "fail=true", status=1) == "hodo: echo: error: refused\n"
 
 
 @pytest.mark.parametrize("name", ["pvxs", "pvaccesscpp"])
@@ -105,7 +105,7 @@ def test_pvaccesscpp_is_read_written_and_described(pvaccesscpp):
 
 def test_pvaccesscpp_is_called(pvaccesscpp):
     assert json.loads(pvaccesscpp.said("call", "-M", "json", "-t", "echo", "a=1", "b=two"))["query"] == {"a": 1, "b": "two"}
-    assert pvaccesscpp.said("call", "echo", "fail=true", status=1) == f"hodo: echo: error: refused (server 127.0.0.1:{pvaccesscpp.port})\n"
+    assert pvaccesscpp.said("call", "echo", "fail=true", status=1) == "hodo: echo: error: refused\n"
 
 
 def test_a_monitor_of_pvaccesscpp_loses_nothing_within_its_queue(pvaccesscpp):

@@ -81,7 +81,7 @@ def test_ten_thousand_names_are_read_and_listed(tmp_path):
 
 
 def test_what_a_server_refuses_is_told_with_its_reason(server):
-    assert server.said("put", "refuses", "2", status=1) == f"hodo: refuses: error: not today (server 127.0.0.1:{server.port})\n"
+    assert server.said("put", "refuses", "2", status=1) == "hodo: refuses: error: not today\n"
     done = server.run("get", "scalar:d", "absent", "enum", "-t")
     assert done.returncode == 1 and done.stdout.count("\n") == 2
     assert done.stderr.startswith("hodo: absent: the server does not open it: ")
@@ -90,7 +90,7 @@ def test_what_a_server_refuses_is_told_with_its_reason(server):
 def test_calls_bring_what_the_server_returns(server):
     assert server.said("call", "twice", "n=21") == "twice 42\n"
     assert server.said("call", "twice", 'text="5"', "-t") == "55\n"
-    assert server.said("call", "twice", status=1) == f"hodo: twice: error: n is missing (server 127.0.0.1:{server.port})\n"
+    assert server.said("call", "twice", status=1) == "hodo: twice: error: n is missing\n"
 
 
 def test_the_type_is_shown_as_pvinfo_does(server):
@@ -133,4 +133,4 @@ def test_the_tree_is_that_of_pvxs(server):
     with Context("pva", conf=settings, useenv=False, nt=False) as context:
         for name in ("full", "enum", "table", "image", "scalar:i", "array:b"):
             theirs = context.get(name).tostr(1 << 20).strip().replace("{?}[]", "{0}[]")
-            assert server.said("get", "-F", "tree", "-vv", name) == f"{name}\n{theirs}\n"
+            assert server.said("get", "-F", "tree", name) == f"{name}\n{theirs}\n"

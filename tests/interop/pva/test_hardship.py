@@ -241,21 +241,6 @@ def test_a_client_that_does_not_read_can_still_unsubscribe(server):
         command.wait_until(lambda: metric(server, "pva_server_subscriptions") == 0, "its subscription is gone although nothing can be sent")
 
 
-def test_a_client_that_has_ended_what_it_sends_gets_the_values_that_it_asked_for(server):
-    """Gets of an array of 800 kB, all at once: more than the kernel keeps."""
-    gets = 20
-    with contextlib.closing(raw(server, receive=65536)) as connection:
-        sid = opened(connection, "WAVE")
-        init = message(10, struct.pack("<IIB", sid, 1, 0x08) + b"\x80\x00\x00")
-        connection.sendall(init + b"".join(message(10, struct.pack("<IIB", sid, 1, 0x00)) for _ in range(gets)))
-        connection.shutdown(socket.SHUT_WR)
-        time.sleep(0.3)
-        got = 0
-        while part := connection.recv(1 << 20):
-            got += len(part)
-        assert got > gets * 800_000, got
-
-
 def test_a_thousand_clients_are_served_and_forgotten(server):
     command.allow_files(4096)
     before = rss(server)

@@ -136,20 +136,6 @@ def test_gresb_in_both_directions(tmp_path):
     assert eep in ("0,1", "False,True")
 
 
-def test_broadcast_codes_are_shown_by_their_types(tmp_path):
-    codes = [0x05, 0x83, 0xA3, 0x41]
-    records = [bytes([0, 1, 2, 0, code]) for code in codes] + [bytes([0, 2, 2, 0, 5, 0, 0, 0, 0, 0x9F])]
-    path = capture(tmp_path / "a.pcap", 147, records)
-    bytes_, times, interrupts, acknowledgements = fields(path, "spw.broadcast", "spw.time", "spw.interrupt", "spw.interrupt.acknowledgement")
-    assert (bytes_, times, interrupts) == ("0x05,0x83,0xa3,0x41,0x9f", "5", "3,3,31")
-    assert acknowledgements in ("0,1,0", "False,True,False")
-    words = ["time-code 5", "interrupt 3", "acknowledgement of interrupt 3", "reserved code 0x41", "interrupt 31"]
-    assert [line.endswith(f" {word}") for line, word in zip(tshark(path).splitlines(), words, strict=True)] == [True] * 5
-    streams = capture(tmp_path / "b.pcap", 1, segments(b"".join(ssdtp2(bytes([code, 0]), 0x31) for code in codes), []))
-    assert tshark(streams).strip().endswith("; ".join(words[:4]))
-    assert "type is reserved" in tshark(streams, "-V")
-
-
 def test_captures_of_spacewire_itself(tmp_path):
     packet = bytes.fromhex("fe02 00 07 0823c005 0003 01020304")
     records = [bytes([0, 0, 0, 0]) + READ, bytes([0, 1, 2, 1, 0x2A]), bytes([0, 0, 1, 1]) + packet, bytes([0, 0, 0, 0]), bytes([9, 0, 0, 0, 1])]

@@ -1,17 +1,33 @@
 """The link end in Rust against one in VHDL that shares no code with it, wire to wire, in a simulator of hardware (GHDL)."""
 
+import os
+import pathlib
+import subprocess
+
 import command
 import pytest
-from ghdl import GHDL, run
 
 HDL = command.ROOT / "protocols/spacewire/hdl"
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", command.ROOT / "target"))
+# GHDL's LLVM backend: the others cannot link foreign objects.
+GHDL = "ghdl-llvm"
+BOUND_S = 300
+
+
+def run(*arguments, **options):
+    try:
+        done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=BOUND_S, check=False, **options)
+    except FileNotFoundError:
+        pytest.fail(f"{arguments[0]} is not there: ./test tools, or apt-get install {arguments[0]}")
+    assert done.returncode == 0, f"{' '.join(map(str, arguments))} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
 def library():
     # The library, with an example for which the features of the tests are chosen.
     run(*command.BUILD, "--lib", "--example", "port", cwd=command.ROOT)
-    return command.TARGET / "debug/libhodo_spacewire_hdl.a"
+    return TARGET / "debug/libhodo_spacewire_hdl.a"
 
 
 @pytest.fixture(scope="module")

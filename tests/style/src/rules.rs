@@ -172,92 +172,20 @@ pub fn unsafe_code(source: &Source) -> Vec<Complaint> {
         .collect()
 }
 
-/// Checks that the files that a user names are read and written in one place, which waits for no pipe and has a bound. The store opens what it wrote in one
-/// place of its own.
+/// Checks that the files that somebody names are read in one place, which has a bound. The store reads what it wrote, and `Files` of IPbus has
+/// the bound of its caller.
 #[must_use]
 pub fn reading(source: &Source) -> Vec<Complaint> {
     let is_ours = below(source, &["crates/", "protocols/"]) && source.path.contains("/src/");
-    let has_own = ["crates/io/", "crates/store/src/files.rs"];
+    let has_own = ["crates/io/", "crates/store/", "protocols/ipbus/host/src/file_system.rs"];
     // A module of samples for tests.
     let is_sample = source.path == "crates/report/src/sample.rs";
     if source.language == Language::Python || !is_ours || below(source, &has_own) || is_sample || is_test(source) {
         return Vec::new();
     }
-    let shipped = shipped(source);
-    let remedy = "it waits for pipes and has no bound: take `hodo_io::files`, or in the command `input`";
-    let mut found = matching(source, shipped, READS, remedy);
-    // These write files that they have named themselves.
-    if !below(source, &["crates/store/", "protocols/ipbus/host/src/session/left.rs"]) {
-        let remedy = "it waits for the reader of a pipe: take `hodo_io::files::create`, or `OutputFile`";
-        found.extend(matching(source, shipped, WRITES, remedy));
-    }
-    found
-}
-
-/// The ways to read a file that wait for the writer of a pipe.
-const READS: &[&str] = &["File::open(", "fs::read(", "fs::read_to_string(", ".read(true)"];
-
-/// The ways to open a file for writing that wait for the reader of a pipe.
-const WRITES: &[&str] = &[" File::create(", "(File::create(", "fs::write("];
-
-/// Machines that hold back for a peer that does not read, and owe nothing to one that has ended what it sends: clients, which ask, and those for
-/// which such a peer is gone.
-const OWE_NOTHING: &[&str] = &[
-    "protocols/farm/machines/src/node.rs",
-    "protocols/farm/machines/src/builder.rs",
-    "protocols/farm/machines/src/controller.rs",
-    "protocols/ipbus/machines/src/client.rs",
-    "protocols/ipbus/machines/src/client/clients.rs",
-    "protocols/pva/machines/src/client.rs",
-    "protocols/raw/machines/src/client.rs",
-    "protocols/roce/machines/src/adapter.rs",
-    "protocols/spacewire/machines/src/client.rs",
-];
-
-/// Checks that a machine that holds back for a peer says what it owes it: a far end that has ended what it sends may read on.
-#[must_use]
-pub fn owing(source: &Source) -> Vec<Complaint> {
-    let is_machine = (is_machines(&source.path) || below(source, &["crates/daemon/src/"])) && !is_test(source);
-    let shipped = shipped(source);
-    let Some(at) = shipped.find(" Machine for ").filter(|_| is_machine && shipped.contains("Input::Blocked")) else {
-        return Vec::new();
-    };
-    if shipped.contains("fn owes") || below(source, OWE_NOTHING) {
-        return Vec::new();
-    }
-    let text = "no `owes`: what it holds back is lost where a far end has ended what it sends, and reads on";
-    vec![complaint(source, line_of(shipped, at), text.to_owned())]
-}
-
-/// Machines that nobody connects to, because they ask and keep what they have asked for, and one whose members charge.
-const NOBODY_CONNECTS: &[&str] = &[
-    "crates/machine/src/apart.rs",
-    "crates/daemon/src/fetch.rs",
-    "protocols/farm/machines/src/node.rs",
-    "protocols/farm/machines/src/source.rs",
-    "protocols/ipbus/machines/src/client.rs",
-    "protocols/ipbus/machines/src/client/clients.rs",
-    "protocols/pva/machines/src/client.rs",
-    "protocols/pva/machines/src/discovery/searcher.rs",
-    "protocols/raw/machines/src/client.rs",
-    "protocols/spacewire/machines/src/client.rs",
-];
-
-/// Returns the line of the machine in this file that others connect to, if there is one.
-#[must_use]
-pub fn listening(source: &Source) -> Option<usize> {
-    let is_machine = (is_machines(&source.path) || below(source, &["crates/daemon/src/"])) && !is_test(source);
-    let shipped = shipped(source);
-    let at = shipped.find(" Machine for ").filter(|_| is_machine && !below(source, NOBODY_CONNECTS))?;
-    Some(line_of(shipped, at))
-}
-
-/// Checks that a machine to which others connect charges them for what they make it retain.
-#[must_use]
-pub fn charging(source: &Source) -> Vec<Complaint> {
-    let Some(line) = listening(source).filter(|_| !source.code.contains("fn charges")) else { return Vec::new() };
-    let text = "no `charges`: what strangers make it retain has no bound that is held by all tests; see `hodo_machine::Charges`";
-    vec![complaint(source, line, text.to_owned())]
+    let shipped = source.code.split("#[cfg(test)]").next().unwrap_or_default();
+    let remedy = "it has no bound: take `hodo_io::files`, or in the command `input`";
+    matching(source, shipped, &["File::open", "fs::read(", "fs::read_to_string("], remedy)
 }
 
 /// Refuses the macros that print: on a full disk or a closed pipe they panic, and an unread pipe stops their thread.
@@ -274,13 +202,6 @@ pub fn printing(source: &Source) -> Vec<Complaint> {
         .filter(|(at, name)| source.code[at + name.len()..].starts_with('!'))
         .map(|(at, name)| complaint(source, line_of(&source.code, at), format!("`{name}!`: {remedy}")))
         .collect()
-}
-
-/// Returns the code in front of the tests.
-fn shipped(source: &Source) -> &str {
-    let mut mods = source.code.match_indices("#[cfg(test)]\nmod ").map(|(at, _)| at);
-    let begins = |at: &usize| source.code[*at..].lines().nth(1).is_some_and(|line| line.ends_with('{'));
-    &source.code[..mods.find(begins).unwrap_or(source.code.len())]
 }
 
 fn is_test(source: &Source) -> bool {

@@ -6,15 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The crates of others that a protocol may depend on, and the features that it may switch on.
-const ALLOWED: &[(&str, &[&str])] = &[
-    ("bytemuck", &[]),
-    ("bytes", &[]),
-    ("cfg-if", &[]),
-    ("crc32fast", &[]),
-    ("libm", &[]),
-    ("thiserror", &[]),
-    ("twox-hash", &["xxhash3_64"]),
-];
+const ALLOWED: &[(&str, &[&str])] =
+    &[("bytemuck", &[]), ("bytes", &[]), ("cfg-if", &[]), ("crc32fast", &[]), ("libm", &[]), ("thiserror", &[])];
 
 #[test]
 fn protocol_crates_say_so() {

@@ -2,13 +2,9 @@
 
 use hodo_style::{Complaint, Source, expect_none, metadata, packages, root, source_files};
 use std::fs;
-use std::sync::LazyLock;
-
-/// All of them, read once for all rules.
-static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| source_files(&root()));
 
 fn check(rule: fn(&Source) -> Vec<Complaint>) {
-    let complaints: Vec<Complaint> = SOURCES.iter().flat_map(rule).collect();
+    let complaints: Vec<Complaint> = source_files(&root()).iter().flat_map(rule).collect();
     expect_none(&complaints);
 }
 
@@ -43,34 +39,6 @@ fn what_a_user_names_is_read_within_a_bound() {
 }
 
 #[test]
-fn machines_say_what_they_owe() {
-    check(hodo_style::owing);
-}
-
-#[test]
-fn whoever_connects_is_charged() {
-    check(hodo_style::charging);
-}
-
-#[test]
-fn the_page_about_security_has_all_who_charge() {
-    let page = fs::read_to_string(root().join("docs/security.md")).expect("the page is there");
-    let is_named = |source: &Source| page.contains(&format!("](../{})", source.path));
-    let listening = SOURCES.iter().filter_map(|source| Some((source, hodo_style::listening(source)?)));
-    let complaints: Vec<Complaint> = listening
-        .filter(|(source, _)| !is_named(source))
-        .map(|(source, line)| Complaint {
-            path: source.path.clone(),
-            line,
-            text:
-                "docs/security.md does not name it among those who charge: add it there, and a row that says for what"
-                    .to_owned(),
-        })
-        .collect();
-    expect_none(&complaints);
-}
-
-#[test]
 fn nothing_is_left_unfinished() {
     check(hodo_style::unfinished);
 }
@@ -102,7 +70,7 @@ fn every_crate_says_what_it_is() {
 
 #[test]
 fn the_walk_finds_the_sources() {
-    let files = &*SOURCES;
+    let files = source_files(&root());
     for path in ["crates/machine/src/lib.rs", "tests/style/src/lib.rs", "benches/peers/run.py"] {
         assert!(files.iter().any(|file| file.path == path), "{path} was not found");
     }

@@ -54,7 +54,6 @@ fn is_served_to_others() {
         payload: None,
         size_max: 1 << 20,
         peers_max: 10,
-        memory: 256 << 20,
     };
     let server = hodo_tester::serve(&CATALOG.uri("toy").expect("a URI"), &settings).expect("a free port");
     let (uri, stop) = (server.uri().to_string(), AtomicBool::new(false));

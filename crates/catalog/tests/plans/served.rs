@@ -25,7 +25,6 @@ pub fn serve_settings() -> ServeSettings {
         payload: None,
         size_max: 4 << 20,
         peers_max: 100,
-        memory: 256 << 20,
     }
 }
 

@@ -67,7 +67,7 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     let has_some = document.measurements.iter().any(|measurement| measurement.operations > 0);
     if !bench.follow.quiet && (has_some || ran.is_ok()) {
         let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
-        terminal::tell_coloured(&format!("\n{table}"), stdout_is_taken)?;
+        terminal::tell(&format!("\n{table}"), stdout_is_taken)?;
     }
     let outcome = recorder.finish(&document);
     let streamed = stream.map_or(Ok(()), Stream::finish);

@@ -5,37 +5,19 @@ use crate::Error;
 use hodo_measure::{Mode, Repeats, Test, Until};
 use hodo_tester::{Benchmark, Choice, Conditions, Content, Host, OtherFlow, Payload, Preset, Timing, Uri};
 use std::iter;
-use std::path::Path;
-
-/// A way to read the file of `--payload`.
-type ReadPayload = fn(&Path) -> Result<Payload, hodo_tester::Error>;
 
 /// Returns the benchmarks that the options ask for: one, or one for each setting of a study. A far end that is started is this program
 /// in a process of its own.
 ///
 /// # Errors [`Error::Failed`] if the path of this program cannot be read, [`Error::Usage`] if there is no such study.
 pub fn benchmarks(bench: &BenchOptions) -> Result<Vec<Benchmark>, Error> {
-    planned(bench, Payload::read)
+    match bench.choice.preset.as_deref() {
+        None => Ok(vec![benchmark(bench, None)?]),
+        Some(name) => presets(&bench.link, name)?.into_iter().map(|preset| benchmark(bench, Some(preset))).collect(),
+    }
 }
 
-/// Returns the benchmarks of a daemon, which takes regular files alone, and reads them in a process of its own.
-///
-/// # Errors
-/// The errors of [`benchmarks`].
-pub fn benchmarks_apart(bench: &BenchOptions) -> Result<Vec<Benchmark>, Error> {
-    planned(bench, Payload::read_apart)
-}
-
-fn planned(bench: &BenchOptions, read: ReadPayload) -> Result<Vec<Benchmark>, Error> {
-    let parts = match bench.choice.preset.as_deref() {
-        None => vec![None],
-        Some(name) => presets(&bench.link, name)?.into_iter().map(Some).collect(),
-    };
-    let content = content(&bench.choice, read)?;
-    parts.into_iter().map(|preset| benchmark(bench, preset, content.clone())).collect()
-}
-
-fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>, content: Content) -> Result<Benchmark, Error> {
+fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>) -> Result<Benchmark, Error> {
     let BenchOptions { link, choice, measure, .. } = bench;
     let mut own = Benchmark {
         link: preset.map_or_else(|| link.clone(), |preset| preset.link(link)),
@@ -53,7 +35,11 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>, content: Con
             reconnect: choice.reconnect,
         },
         timing: timing(bench, preset),
-        conditions: Conditions { pages: measure.hub_pages, content, ..measure.conditions.conditions()? },
+        conditions: Conditions {
+            pages: measure.hub_pages,
+            content: content(choice)?,
+            ..measure.conditions.conditions()?
+        },
         beside: None,
     };
     for link in iter::once(&own.link).chain(&choice.under) {
@@ -72,8 +58,8 @@ fn benchmark(bench: &BenchOptions, preset: Option<&'static Preset>, content: Con
 }
 
 /// Returns what the operations carry.
-fn content(choice: &TestOptions, read: ReadPayload) -> Result<Content, Error> {
-    Ok(Content { is_checked: choice.check, file: choice.payload.as_deref().map(read).transpose()? })
+fn content(choice: &TestOptions) -> Result<Content, Error> {
+    Ok(Content { is_checked: choice.check, file: choice.payload.as_deref().map(Payload::read).transpose()? })
 }
 
 /// Refuses two flows at the same time where a command measures one.

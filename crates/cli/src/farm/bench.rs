@@ -40,7 +40,7 @@ pub fn run(options: &BenchOptions) -> Result<Outcome, Error> {
     if !options.quiet {
         let table = hodo_report::table(&document.measurements, terminal::style(stdout_is_taken));
         let rest = if shapes.len() == 1 { format!("\n{rest}") } else { String::new() };
-        terminal::tell_coloured(&format!("\n{table}{rest}"), stdout_is_taken)?;
+        terminal::tell(&format!("\n{table}{rest}"), stdout_is_taken)?;
     }
     recorder.finish(&document)
 }

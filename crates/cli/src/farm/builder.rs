@@ -1,8 +1,7 @@
 //! `hodo farm builder`: makes events of the fragments of several sources, and gives each to the controller.
 
-use super::options::{CONTROLLER_AT, ProcessOptions};
+use super::options::{CONTROLLER, ProcessOptions};
 use crate::announce::announce;
-use crate::daemons::BUILDER;
 use crate::{Error, Outcome};
 use clap::{Args, ValueEnum};
 use hodo_catalog::farm::{BuilderConfig, Incomplete};
@@ -15,7 +14,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where a builder listens by default.
-const LISTEN: &str = "127.0.0.1:5501";
+const BUILDER: &str = "127.0.0.1:5501";
+/// Where its pages are by default.
+const PAGES: &str = "127.0.0.1:9206";
 
 /// Builds events until a signal comes.
 pub fn run(options: &BuilderOptions) -> Result<Outcome, Error> {
@@ -33,8 +34,6 @@ fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
         config: BuilderConfig {
             number: options.number,
             patience: options.patience,
-            behind: options.behind,
-            start_without: options.start_without,
             incomplete: options.incomplete.into(),
             fragment_max: wire_length(options.event_max),
             pool_bytes: options.pool,
@@ -44,12 +43,10 @@ fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
             ..defaults.config
         },
         daemon: Options {
-            http: (!options.no_metrics).then(|| BUILDER.pages(options.metrics)),
-            name: BUILDER.name(options.name.as_ref()),
+            http: (!options.no_metrics).then_some(options.metrics),
             names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
-            drain: options.drain,
         },
         drain: options.drain,
         process: options.process.settings()?,
@@ -79,13 +76,13 @@ impl From<FarmIncomplete> for Incomplete {
 #[command(after_help = EXAMPLES)]
 pub struct BuilderOptions {
     /// Address for sources.
-    #[arg(long, value_name = "ADDR", default_value = LISTEN, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
     pub listen: SocketAddr,
     /// Take fragments over UDP, from sources with --udp.
     #[arg(long)]
     pub udp: bool,
     /// Address of the controller.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER_AT, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
     /// Number of sources, each of which sends a fragment of every event; they are numbered from 0.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -93,15 +90,9 @@ pub struct BuilderOptions {
     /// Number of this builder.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// How long to wait for a source that has disconnected.
+    /// How long to wait for the fragments of an event after the first one.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub patience: Duration,
-    /// How long to wait for a source that is connected, or silent, and sends no fragment; then it counts as gone until it does.
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::span)]
-    pub behind: Duration,
-    /// Start without the sources that have not connected this long after the first one [default: wait for all].
-    #[arg(long, value_name = "TIME", value_parser = units::span)]
-    pub start_without: Option<Duration>,
     /// How to treat an event whose fragments are still missing then.
     #[arg(long, value_name = "WHAT", default_value = "forward")]
     pub incomplete: FarmIncomplete,
@@ -109,7 +100,7 @@ pub struct BuilderOptions {
     #[arg(long, value_name = "BYTES", default_value = "1M", value_parser = units::bytes)]
     pub event_max: u64,
     /// Memory for fragments, of which each source has an equal share.
-    #[arg(long, value_name = "BYTES", default_value = "128M", value_parser = units::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub pool: u64,
     /// Fragments that a source may have in flight.
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..=65_536))]
@@ -117,20 +108,15 @@ pub struct BuilderOptions {
     /// A source or controller that is silent for this long counts as lost.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
     pub silence: Duration,
-    /// Address of its pages: /metrics for Prometheus, /health, /builder [default: 127.0.0.1:9206; if
-    /// that is taken the next free one of 9216, 9226, …].
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
-    pub metrics: Option<SocketAddr>,
+    /// Address of its pages: /metrics for Prometheus, /health, /builder.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
     /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub pages_name: Vec<String>,
-    /// Name under which `hodo farm status --builder` finds it [default: builder; if that is taken the next free one
-    /// of builder-2, builder-3, …].
-    #[arg(long, value_name = "NAME", value_parser = hodo_daemon::name)]
-    pub name: Option<String>,
     /// Write the process number to this file; a second builder with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

@@ -1,9 +1,8 @@
 //! `hodo farm controller`: takes events in, hands each to one node, stores what is accepted.
 
-use super::operate::FarmControl;
-use super::options::{CONTROLLER_AT, MadeOptions, ProcessOptions};
+use super::operate::{FarmControl, PAGES};
+use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
 use crate::announce::announce;
-use crate::daemons::CONTROLLER;
 use crate::{Error, Outcome};
 use clap::{Args, ValueEnum};
 use hodo_catalog::farm::{ControllerConfig, Policy};
@@ -55,12 +54,10 @@ fn settings(options: &ControllerOptions) -> Result<ControllerSettings, Error> {
         until_done: options.until_done,
         threads: usize::from(options.threads),
         daemon: Options {
-            http: (!options.no_metrics).then(|| CONTROLLER.pages(options.metrics)),
-            name: CONTROLLER.name(options.name.as_ref()),
+            http: (!options.no_metrics).then_some(options.metrics),
             names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
-            drain: options.drain,
         },
         control: options.control.into(),
         drain: options.drain,
@@ -91,7 +88,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
 #[command(after_help = EXAMPLES)]
 pub struct ControllerOptions {
     /// Address for nodes, sources and builders.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER_AT, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub listen: SocketAddr,
     /// Folder for accepted events and the ledger [default: nothing is stored, and nothing survives].
     #[arg(long, value_name = "DIR")]
@@ -134,10 +131,10 @@ pub struct ControllerOptions {
     #[arg(long, value_name = "BYTES", default_value = "16M", value_parser = units::bytes)]
     pub event_max: u64,
     /// Memory for events, of which each source has an equal share.
-    #[arg(long, value_name = "BYTES", default_value = "128M", value_parser = units::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub pool: u64,
     /// Memory for output that is arriving, of all nodes together; beyond it the node that has the most is sent away.
-    #[arg(long, value_name = "BYTES", default_value = "224M", value_parser = units::bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = units::bytes)]
     pub output_bytes: u64,
     /// Largest number of sources and builders.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(0..=65_536))]
@@ -171,10 +168,9 @@ pub struct ControllerOptions {
     #[command(flatten)]
     pub made: MadeOptions,
     /// Address of its pages: /metrics for Prometheus, /health, /farm, /nodes, and the actions /pause, /resume,
-    /// /drain, /stop, /run [default: 127.0.0.1:9205; if
-    /// that is taken the next free one of 9215, 9225, …].
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
-    pub metrics: Option<SocketAddr>,
+    /// /drain, /stop, /run.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
@@ -184,10 +180,6 @@ pub struct ControllerOptions {
     /// Clients that may pause, resume, drain and stop it.
     #[arg(long, value_name = "WHO", default_value = "owner")]
     pub control: FarmControl,
-    /// Name under which `hodo farm status`, `stop` and the others find it [default: controller; if that is taken the next free one
-    /// of controller-2, controller-3, …].
-    #[arg(long, value_name = "NAME", value_parser = hodo_daemon::name)]
-    pub name: Option<String>,
     /// Write the process number to this file; a second controller with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
@@ -278,7 +270,7 @@ mod tests {
     fn the_command_line_has_the_defaults_of_the_library() {
         let options = Alone::parse_from(["hodo", "--no-metrics"]).options;
         let mut found = settings(&options).expect("the defaults go together");
-        (found.daemon.catches_signals, found.daemon.drain) = (false, Duration::ZERO);
+        found.daemon.catches_signals = false;
         assert_eq!(format!("{found:?}"), format!("{:?}", ControllerSettings::default()));
     }
 }

@@ -7,14 +7,11 @@ use std::path::PathBuf;
 
 /// Writes the file, and tells what is in it.
 pub fn export(options: &ExportOptions) -> Result<Outcome, Error> {
-    let (verdict, conflicts) = match options.verdict {
-        None => (None, false),
-        Some(FarmKept::Accepted) => (Some(Verdict::Accepted), false),
-        Some(FarmKept::Quarantined) => (Some(Verdict::Quarantined), false),
-        Some(FarmKept::Conflict) => (None, true),
-    };
-    let selection = Selection { run: options.run, verdict, conflicts };
-    let exported = hodo_store::export(&options.store, &options.output, selection)?;
+    let verdict = options.verdict.map(|kept| match kept {
+        FarmKept::Accepted => Verdict::Accepted,
+        FarmKept::Quarantined => Verdict::Quarantined,
+    });
+    let exported = hodo_store::export(&options.store, &options.output, Selection { run: options.run, verdict })?;
     let mut text = format!("{}: {} events, {} bytes\n", options.output.display(), exported.events, exported.data_bytes);
     for damage in &exported.damaged {
         text += &format!("skipped: {}\n", Finding::Damaged(damage.clone()));
@@ -39,11 +36,6 @@ pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
             Some(partial) => format!("; {partial} of those with data are partial"),
         };
         text += &format!("run {run}: {total} events = {parts}{partial}\n");
-    }
-    for (run, conflicts) in &verified.conflicts {
-        text += &format!(
-            "run {run}: {conflicts} beside them came under numbers of other data: `export --verdict conflict`\n"
-        );
     }
     for finding in &verified.findings {
         text += &format!("{}{finding}\n", if finding.is_failure() { "WRONG: " } else { "note: " });
@@ -95,8 +87,6 @@ pub enum FarmKept {
     Accepted,
     /// No node could decide on it.
     Quarantined,
-    /// Other data had the number; column `node` is the source that gave it.
-    Conflict,
 }
 
 /// Store to copy, and what to leave out.

@@ -1,6 +1,6 @@
 //! `hodo farm node`: takes events and decides.
 
-use super::options::{CONTROLLER_AT, ProcessOptions};
+use super::options::{CONTROLLER, ProcessOptions};
 use super::spread;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
@@ -29,7 +29,7 @@ pub fn run(options: &NodeOptions) -> Result<Outcome, Error> {
         drain: options.drain,
         process: options.process.settings()?,
     };
-    let stop = interrupt::flag_of_daemon(&options.process.log, options.drain)?;
+    let stop = interrupt::flag_of_daemon(&options.process.log)?;
     if options.process.until_stdin_closes {
         at_the_end_of_stdin(&stop)?;
     }
@@ -77,7 +77,7 @@ impl DeciderOptions {
 #[command(after_help = EXAMPLES)]
 pub struct NodeOptions {
     /// Address of the controller.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER_AT, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
     /// Number of nodes in this process.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]

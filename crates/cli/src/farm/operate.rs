@@ -1,33 +1,32 @@
 //! Orders to a running controller: `hodo farm status`, `pause`, `resume`, `drain`, `stop`, `set-run`.
 
-use crate::daemons::{BUILDER, CONTROLLER, DaemonUser, which};
 use crate::{Error, Outcome, terminal};
 use clap::{Args, ValueEnum};
-use hodo_daemon::{Control, Target, Which};
+use hodo_daemon::Control;
 use hodo_farm_host::controller::shares;
 use hodo_farm_host::{builder, operator};
 use hodo_measure::units;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Prints what a controller does, and how events are shared out over its nodes.
 pub fn status(options: &FarmStatus) -> Result<Outcome, Error> {
-    let of = options.of.target()?;
-    let status = operator::read(&of)?;
-    let builder = options.builder()?.map(|builder| builder::read(&builder, operator::PATIENCE)).transpose()?;
+    let status = operator::read(options.of.pages)?;
+    let builder = options.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
     let builder = builder.map_or_else(String::new, |builder| format!("\n{}", builder.text()));
-    terminal::print(&format!("{}{builder}\n{}\n{of}\n", status.text(), shares::text(&status)))?;
+    terminal::print(&format!("{}{builder}\n{}", status.text(), shares::text(&status)))?;
     Ok(Outcome::Done)
 }
 
 /// Gives an order, and prints the answer.
 pub fn order(of: &FarmPages, path: &str) -> Result<Outcome, Error> {
-    terminal::print(&operator::order(&of.target()?, path)?)?;
+    terminal::print(&operator::order(of.pages, path)?)?;
     Ok(Outcome::Done)
 }
 
 /// Drains a controller, and waits until that is done.
 pub fn drain(options: &FarmEnd) -> Result<Outcome, Error> {
-    let status = operator::drain(&options.of.target()?, options.within)?;
+    let status = operator::drain(options.of.pages, options.within)?;
     terminal::print(&format!("run {}: {}\n", status.run, status.state))?;
     // Somebody else may have told it to go on.
     Ok(if status.state == "drained" { Outcome::Done } else { Outcome::Failed })
@@ -35,10 +34,13 @@ pub fn drain(options: &FarmEnd) -> Result<Outcome, Error> {
 
 /// Stops a controller, and waits until it has gone.
 pub fn stop(options: &FarmEnd) -> Result<Outcome, Error> {
-    let said = operator::stop(&options.of.target()?, options.within)?;
+    let said = operator::stop(options.of.pages, options.within)?;
     terminal::print(&said.replace("stopping", "stopped"))?;
     Ok(Outcome::Done)
 }
+
+/// The default address of a controller's pages.
+pub const PAGES: &str = "127.0.0.1:9205";
 
 /// The clients that may pause, resume, drain and stop a controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,19 +66,9 @@ impl From<FarmControl> for Control {
 /// Which controller is options.
 #[derive(Debug, Clone, Args)]
 pub struct FarmPages {
-    /// Name of the controller, or the address of its pages [default: controller].
-    #[arg(value_name = "NAME|ADDR", value_parser = which)]
-    pub which: Option<Which>,
-    /// The user whose it is.
-    #[command(flatten)]
-    pub user: DaemonUser,
-}
-
-impl FarmPages {
-    /// Returns the controller.
-    pub fn target(&self) -> Result<Target, Error> {
-        CONTROLLER.target(self.which.as_ref(), &self.user)
-    }
+    /// Address of its pages.
+    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
+    pub pages: SocketAddr,
 }
 
 /// The status of a farm to show.
@@ -85,16 +77,9 @@ pub struct FarmStatus {
     /// Which controller.
     #[command(flatten)]
     pub of: FarmPages,
-    /// Also show the builder of this name, or with its pages at this address.
-    #[arg(long, value_name = "NAME|ADDR", value_parser = which)]
-    pub builder: Option<Which>,
-}
-
-impl FarmStatus {
-    /// Returns the builder, if one is to be shown.
-    pub fn builder(&self) -> Result<Option<Target>, Error> {
-        self.builder.as_ref().map(|which| BUILDER.target(Some(which), &self.of.user)).transpose()
-    }
+    /// Also show the builder with its pages at this address.
+    #[arg(long, value_name = "ADDR", value_parser = units::pages)]
+    pub builder: Option<SocketAddr>,
 }
 
 /// Which controller is to bring what is in hand to its end.

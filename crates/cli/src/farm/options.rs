@@ -12,7 +12,7 @@ use hodo_machine::Wait;
 use hodo_measure::units::{self, Cpus};
 
 /// Where a controller listens by default.
-pub const CONTROLLER_AT: &str = "127.0.0.1:5500";
+pub const CONTROLLER: &str = "127.0.0.1:5500";
 
 const _: () = assert!(wire::CONTROLLER_PORT == 5500);
 

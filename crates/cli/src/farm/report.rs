@@ -1,16 +1,16 @@
 //! `hodo farm report`: a run of a farm as a document of results, in every form that those have.
 
-use crate::daemons::{CONTROLLER, DaemonUser, which};
+use super::operate::PAGES;
 use crate::output::Target;
 use crate::{Error, Outcome, input, terminal};
 use clap::Args;
 use hodo_catalog::farm::line_limit;
-use hodo_daemon::Which;
 use hodo_farm_host::controller::Status;
 use hodo_farm_host::operator;
 use hodo_farm_host::report::{measurement, tables};
 use hodo_measure::{Document, SCHEMA, Tool, units};
 use hodo_report::html_with;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Reads the status of a controller, or a saved one, and writes the requested outputs; a table if none is requested.
@@ -18,12 +18,11 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
     let prepare =
         |option, file: &Option<PathBuf>| file.as_deref().map(|file| Target::prepare(option, file)).transpose();
     let (html, json) = (prepare("--html", &options.html)?, prepare("--json", &options.json)?);
-    let of = options.of()?;
-    let status = match &of {
-        Of::Running(target) => operator::read(target)?,
-        Of::File(file) => read_file(file)?,
+    let status = match units::pages(&options.of) {
+        Ok(pages) => operator::read(pages)?,
+        Err(_) => read_file(Path::new(&options.of))?,
     };
-    let document = document(options, &of, &status);
+    let document = document(options, &status);
     if let Some(html) = &html {
         html.write(html_with(&document, &tables(&status)).as_bytes())?;
     }
@@ -31,7 +30,7 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
         json.write(hodo_report::json::to_string(&document).as_bytes())?;
     }
     if html.is_none() && json.is_none() {
-        terminal::print_coloured(&hodo_report::table(&document.measurements, terminal::style(false)))?;
+        terminal::print(&hodo_report::table(&document.measurements, terminal::style(false)))?;
     }
     Ok(Outcome::Done)
 }
@@ -39,71 +38,38 @@ pub fn run(options: &ReportOptions) -> Result<Outcome, Error> {
 fn read_file(file: &Path) -> Result<Status, Error> {
     let wrong = |why: String| Error::Usage(format!("{}: {why}", file.display()));
     let text = input::read_text(file).map_err(|why| {
-        wrong(format!(
-            "this is neither an address such as {}, nor a controller's name, nor a file that can be read: {why}",
-            CONTROLLER.pages
-        ))
+        wrong(format!("this is neither an address such as {PAGES} nor a file that can be read: {why}"))
     })?;
     Status::parse(&text).map_err(|why| wrong(why.to_string()))
 }
 
-fn document(options: &ReportOptions, of: &Of, status: &Status) -> Document {
+fn document(options: &ReportOptions, status: &Status) -> Document {
     let tool = Tool {
         name: "hodo".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         commit: option_env!("HODO_COMMIT").map(str::to_owned),
     };
     // Of a controller elsewhere nothing is known of the host, and of a file neither.
-    let (name, pages) = match of {
-        Of::Running(target) => target.found(),
-        Of::File(_) => (None, None),
-    };
-    let is_here = name.is_some() || pages.is_some_and(|pages| pages.ip().is_loopback());
-    let link = match of {
-        Of::File(file) => file.display().to_string(),
-        Of::Running(_) => pages.map(|pages| pages.to_string()).or(name).unwrap_or_default(),
-    };
+    let is_here = units::pages(&options.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());
     let arguments = std::env::args().collect();
     let environment = if is_here {
         hodo_tester::environment::of_host(arguments)
     } else {
         hodo_measure::Environment { arguments, ..hodo_measure::Environment::default() }
     };
-    let mut found = measurement(&link, status);
+    let mut found = measurement(&options.of, status);
     if let (Some(rate), Some(size)) = (options.line_rate, found.size_bytes.filter(|size| *size > 0)) {
         found.set_limit(line_limit((rate, options.mtu), size, status.token_data()), None);
     }
     Document { schema: SCHEMA.to_owned(), tool, environment, measurements: vec![found], diagnosis: None, slo: None }
 }
 
-/// The source of a report.
-enum Of {
-    Running(hodo_daemon::Target),
-    File(PathBuf),
-}
-
-impl ReportOptions {
-    /// Returns the source: what is there as a file is one, and no daemon's name.
-    fn of(&self) -> Result<Of, Error> {
-        let running = |named: Option<&Which>| CONTROLLER.target(named, &self.user).map(Of::Running);
-        let Some(text) = &self.of else { return running(None) };
-        match which(text) {
-            Ok(named @ Which::Pages(_)) => running(Some(&named)),
-            Ok(named) if !Path::new(text).exists() && !text.contains('.') => running(Some(&named)),
-            _ => Ok(Of::File(PathBuf::from(text))),
-        }
-    }
-}
-
 /// The outputs of a run.
 #[derive(Debug, Args)]
 pub struct ReportOptions {
-    /// Name of a controller, address of its pages, or a file with the content of its page /farm [default: controller].
-    #[arg(value_name = "NAME|ADDR|FILE")]
-    pub of: Option<String>,
-    /// The user whose it is.
-    #[command(flatten)]
-    pub user: DaemonUser,
+    /// Address of a controller's pages, or a file with the content of its page /farm.
+    #[arg(value_name = "ADDR|FILE", default_value = PAGES)]
+    pub of: String,
     /// Write one self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

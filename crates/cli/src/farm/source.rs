@@ -1,6 +1,6 @@
 //! `hodo farm source`: gives events, or fragments of them.
 
-use super::options::{CONTROLLER_AT, MadeOptions, ProcessOptions};
+use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
@@ -16,7 +16,7 @@ use std::time::Duration;
 pub fn run(options: &SourceOptions) -> Result<Outcome, Error> {
     options.process.open_log("source", 1)?;
     let settings = settings(options)?;
-    let stop = interrupt::flag_of_daemon(&options.process.log, options.drain)?;
+    let stop = interrupt::flag_of_daemon(&options.process.log)?;
     if options.process.until_stdin_closes {
         at_the_end_of_stdin(&stop)?;
     }
@@ -57,7 +57,7 @@ fn settings(options: &SourceOptions) -> Result<SourceSettings, Error> {
 #[command(after_help = EXAMPLES)]
 pub struct SourceOptions {
     /// Address of the builder or the controller.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER_AT, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
     pub to: SocketAddr,
     /// Send over UDP, to a builder with --udp.
     #[arg(long)]

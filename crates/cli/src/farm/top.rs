@@ -45,8 +45,8 @@ pub fn run(options: &TopOptions) -> Result<Outcome, Error> {
 }
 
 fn look(options: &TopOptions) -> Result<FarmSnapshot, Error> {
-    let controller = operator::read(&options.of.of.target()?)?;
-    let builder = options.of.builder()?.map(|builder| builder::read(&builder, operator::PATIENCE)).transpose()?;
+    let controller = operator::read(options.of.of.pages)?;
+    let builder = options.of.builder.map(|pages| builder::read(pages, operator::PATIENCE)).transpose()?;
     Ok(FarmSnapshot { controller, builder })
 }
 
@@ -57,13 +57,11 @@ fn show(
     stop: &AtomicBool,
 ) -> Result<(), Error> {
     let mut before = first;
-    let (name, pages) = options.of.of.target()?.found();
-    let at = pages.map(|pages| pages.to_string()).or(name).unwrap_or_default();
     while !rest(options.every, stop) {
         let rows = if taken.is_some() { screen::size().0 } else { ROWS };
         let text = match look(options) {
             Ok(now) => {
-                let text = view(&at, &before, &now, rows);
+                let text = view(&options.of.of.pages.to_string(), &before, &now, rows);
                 before = now;
                 text
             }

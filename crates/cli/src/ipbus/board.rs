@@ -1,16 +1,15 @@
 //! The device that a command names, for messages and documents.
 
-use crate::{Error, terminal};
+use crate::Error;
 use clap::Args;
 use hodo_ipbus_host::SessionError;
 use hodo_ipbus_host::registers::{Board, DeviceName, Filter};
 use hodo_measure::units;
 use serde_json::{Value, json};
-use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 /// Opens the device that a command names.
-pub fn open(device: &DeviceOptions) -> Result<Opened, Error> {
+pub fn open(device: &DeviceOptions) -> Result<Board, Error> {
     let name = DeviceName {
         device: device.device.clone(),
         connections: device.connections.clone(),
@@ -18,35 +17,7 @@ pub fn open(device: &DeviceOptions) -> Result<Opened, Error> {
         timeout: device.timeout,
         reliable: device.reliable,
     };
-    Ok(Opened(Board::open(&name)?))
-}
-
-/// A device that a command has spoken to.
-pub struct Opened(Board);
-
-impl Deref for Opened {
-    type Target = Board;
-
-    fn deref(&self) -> &Board {
-        &self.0
-    }
-}
-
-impl DerefMut for Opened {
-    fn deref_mut(&mut self) -> &mut Board {
-        &mut self.0
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        if self.session.is_without_status() {
-            let uri = self.session.uri();
-            terminal::remark(&format!(
-                "warning: {uri} tells no IPbus status: what is lost is not sent again, and a restart within a command is not seen"
-            ));
-        }
-    }
+    Ok(Board::open(&name)?)
 }
 
 /// Returns the patterns of a command.
@@ -85,8 +56,7 @@ pub struct DeviceOptions {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::duration, help_heading = "Device")]
     pub timeout: Duration,
     /// Give packets over UDP ids, so that what is lost is recovered, always or never. By default reads have none, and all
-    /// else only if nobody has sent the board ids since it was reset, or since your last command: a hub or another client that
-    /// does would be disturbed.
+    /// else only if nobody has sent the board ids since it was reset: a hub or another client that does would be disturbed.
     #[arg(long, value_name = "BOOL", action = clap::ArgAction::Set, help_heading = "Device")]
     pub reliable: Option<bool>,
 }

@@ -7,7 +7,7 @@ use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_ipbus_host::finding::Place;
 use hodo_ipbus_host::registers::{self, Checked, Entries, Remark, RemarkKind};
-use hodo_ipbus_host::table::Occupant;
+use hodo_ipbus_host::table::{Occupant, Overlap};
 use serde_json::{Value, json};
 
 /// Reports everything that is wrong, with its place.
@@ -20,7 +20,6 @@ pub fn run(options: &CheckOptions) -> Result<Outcome, Error> {
     let fails = |remark: &Remark| match remark.kind {
         RemarkKind::Error => true,
         RemarkKind::Overlap => !options.allow_overlaps,
-        RemarkKind::Firmware => !options.allow_firmware_errors,
         RemarkKind::Warning => options.strict,
     };
     Ok(if checked.iter().flat_map(|checked| &checked.remarks).any(fails) { Outcome::Failed } else { Outcome::Done })
@@ -29,32 +28,19 @@ pub fn run(options: &CheckOptions) -> Result<Outcome, Error> {
 /// Returns the findings, a line each, and their number.
 fn text(checked: &Checked) -> String {
     let mut text = String::new();
-    checked.remarks.iter().for_each(|remark| text.push_str(&line(remark)));
+    for Remark { place, kind, text: what, .. } in &checked.remarks {
+        text.push_str(&plain(&format!("{place}: {}: {what}", kind.word())));
+        text.push('\n');
+    }
     let (entry, kinds) = match checked.entries {
         Entries::Nodes => ("node", &RemarkKind::ALL[..]),
         Entries::Devices => ("device", &RemarkKind::ALL[..2]),
     };
-    // A table without endpoints says nothing about firmware.
-    let kinds = if checked.endpoints == 0 && checked.count_of(RemarkKind::Firmware) == 0 {
-        kinds.strip_suffix(&[RemarkKind::Firmware]).unwrap_or(kinds)
-    } else {
-        kinds
-    };
     let mut parts = vec![number(checked.count, entry)];
-    parts.extend(kinds.iter().map(|kind| number(checked.count_of(*kind), noun(*kind))));
+    parts.extend(kinds.iter().map(|kind| number(checked.count_of(*kind), kind.word())));
     text.push_str(&plain(&format!("{}: {}", checked.name, parts.join(", "))));
     text.push('\n');
     text
-}
-
-/// Returns a finding as a line.
-pub fn line(remark: &Remark) -> String {
-    let Remark { place, kind, text, .. } = remark;
-    plain(&format!("{place}: {}: {text}", kind.word())) + "\n"
-}
-
-fn noun(kind: RemarkKind) -> &'static str {
-    if kind == RemarkKind::Firmware { "firmware error" } else { kind.word() }
 }
 
 fn document(checked: &[Checked]) -> Value {
@@ -73,8 +59,6 @@ fn file_document(checked: &Checked) -> Value {
         "errors": checked.count_of(RemarkKind::Error),
         "warnings": checked.count_of(RemarkKind::Warning),
         "overlaps": checked.count_of(RemarkKind::Overlap),
-        "firmware_errors": checked.count_of(RemarkKind::Firmware),
-        "endpoints": checked.endpoints,
         "findings": checked.remarks.iter().map(remark_document).collect::<Vec<_>>(),
     })
 }
@@ -83,22 +67,18 @@ fn remark_document(remark: &Remark) -> Value {
     let Place { file, line, column } = &remark.place;
     let mut value =
         json!({ "severity": remark.kind.word(), "file": file, "line": line, "column": column, "text": remark.text });
-    if !remark.nodes.is_empty() {
-        value["nodes"] = remark.nodes.iter().map(occupant).collect();
+    if let Some(Overlap { first, second }) = &remark.overlap {
+        value["nodes"] = json!([occupant(first), occupant(second)]);
     }
     value
 }
 
 fn occupant(occupant: &Occupant) -> Value {
-    let Occupant { path, place, address, last_address, mask, width } = occupant;
-    let mut value = json!({
+    let Occupant { path, place, address, last_address, mask } = occupant;
+    json!({
         "node": path, "address": address, "last_address": last_address, "mask": mask.0,
         "file": place.file, "line": place.line, "column": place.column,
-    });
-    if let Some(width) = width {
-        value["width"] = json!(width);
-    }
-    value
+    })
 }
 
 fn grid(checked: &[Checked]) -> Grid {
@@ -126,9 +106,6 @@ pub struct CheckOptions {
     /// Accept nodes that share addresses.
     #[arg(long)]
     pub allow_overlaps: bool,
-    /// Accept an fwinfo that no address decoder can follow.
-    #[arg(long)]
-    pub allow_firmware_errors: bool,
     /// Fail on warnings too.
     #[arg(long)]
     pub strict: bool,

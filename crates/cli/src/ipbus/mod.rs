@@ -11,7 +11,6 @@ mod nodes;
 mod read;
 mod rmw;
 mod values;
-mod vhdl;
 mod write;
 
 use crate::{Error, Outcome};
@@ -30,7 +29,6 @@ pub fn run(ipbus: &IpbusOptions) -> Result<Outcome, Error> {
         IpbusCommand::Nodes(options) => nodes::run(options),
         IpbusCommand::Devices(options) => devices::run(options),
         IpbusCommand::Check(options) => check::run(options),
-        IpbusCommand::Vhdl(options) => vhdl::run(options),
     }
 }
 
@@ -72,8 +70,6 @@ pub enum IpbusCommand {
     Devices(devices::DevicesOptions),
     /// Find errors in address tables and connection files.
     Check(check::CheckOptions),
-    /// Write the address decoder of a table in VHDL.
-    Vhdl(vhdl::VhdlOptions),
 }
 
 const EXAMPLES: &str = "\
@@ -87,7 +83,6 @@ Examples:
   hodo ipbus block read -c connections.xml crate1.board daq.spy --output spy.bin --form little
   hodo ipbus dump -c connections.xml crate1.board 'links\\..*' --tsv -
   hodo ipbus check boards/*.xml
-  hodo ipbus vhdl board.xml --output ipbus_decode_board.vhd
 
 Exit status: 0 success; 1 something failed, and the message names node, address and device; 2 usage error.";
 

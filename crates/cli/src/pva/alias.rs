@@ -1,4 +1,4 @@
-//! The names of the field's own tools: with `--help` or `--version` a link of that name is our command.
+//! The names of the field's own tools: a link of that name is the command.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -8,10 +8,9 @@ pub fn arguments(given: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut given = given.into_iter();
     let Some(program) = given.next() else { return Vec::new() };
     let name = Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let command = ["get", "put", "monitor", "info", "call", "list"].into_iter().find(|command| {
-        name == "eget" && *command == "get"
-            || ["pv", "pvx"].iter().any(|prefix| name.strip_prefix(prefix) == Some(command))
-    });
+    let command = ["get", "put", "monitor", "info", "call", "list"]
+        .into_iter()
+        .find(|command| ["pv", "pvx"].iter().any(|prefix| name.strip_prefix(prefix) == Some(command)));
     match command {
         Some(command) => ["hodo", "pva", command].map(OsString::from).into_iter().chain(given).collect(),
         None => std::iter::once(program).chain(given).collect(),

@@ -17,7 +17,7 @@ pub fn run(options: &CallOptions) -> Result<Outcome, Error> {
     let mut client = options.connect.open()?;
     let mut text = String::new();
     match client.call(&options.name, Some(argument)).map_err(failed)? {
-        Some(value) => options.show.write_whole(&options.name, &value, &mut text),
+        Some(value) => options.show.write(&options.name, &value, &mut text),
         None => text.push_str("null\n"),
     }
     terminal::print(&text)?;

@@ -20,7 +20,6 @@ const QUIET: Duration = Duration::from_secs(1);
 
 /// Lists the servers that answer, or the PVs of the servers that are named.
 pub fn list(options: &ListOptions) -> Result<Outcome, Error> {
-    without_server(&options.connect, "list", "")?;
     if !options.servers.is_empty() {
         return list_pvs(options);
     }
@@ -40,16 +39,6 @@ pub fn list(options: &ListOptions) -> Result<Outcome, Error> {
         terminal::remark("no server has answered: check EPICS_PVA_ADDR_LIST, and that one runs");
     }
     Ok(if known.is_empty() { Outcome::Failed } else { Outcome::Done })
-}
-
-/// Refuses `-S`: whoever looks for servers asks all of them.
-fn without_server(connect: &ConnectOptions, command: &str, name: &str) -> Result<(), Error> {
-    let Some(server) = &connect.server else { return Ok(()) };
-    let name = if name.is_empty() { "PV" } else { name };
-    Err(Error::Usage(format!(
-        "-S: `{command}` looks for all servers and asks none by name; `hodo pva list {server}` lists the PVs of one, and \
-         `hodo pva info -S {server} {name}` says whether it has a PV"
-    )))
 }
 
 /// Queries servers for the names of their PVs, as pvlist does.
@@ -81,7 +70,6 @@ fn list_pvs(options: &ListOptions) -> Result<Outcome, Error> {
 /// Says which servers have names: all that answer.
 pub fn find(options: &FindOptions) -> Result<Outcome, Error> {
     let names = options.names.all()?;
-    without_server(&options.connect, "find", &names[0])?;
     let mut lookout = Lookout::open(&options.connect.options(false)?).map_err(failed)?;
     for (number, name) in (0..).zip(&names) {
         lookout.search(number, name);
@@ -109,7 +97,6 @@ pub fn find(options: &FindOptions) -> Result<Outcome, Error> {
 
 /// Shows beacons as they come.
 pub fn beacons(options: &BeaconsOptions) -> Result<Outcome, Error> {
-    without_server(&options.connect, "beacons", "")?;
     let mut lookout = Lookout::open(&options.connect.options(true)?).map_err(failed)?;
     while_heard(&mut lookout, options.span, |found| {
         let line = match found {
@@ -127,7 +114,7 @@ pub fn beacons(options: &BeaconsOptions) -> Result<Outcome, Error> {
 }
 
 /// The state of a search after an answer.
-pub(super) enum Heard {
+enum Heard {
     /// Something that was asked for has no answer, or nothing was asked for, or the answer was known.
     NotEnough,
     /// Only further answers, which come within [`QUIET`] or not at all.
@@ -135,7 +122,7 @@ pub(super) enum Heard {
 }
 
 /// Hands on what is heard, until the time is over, nothing more is to be expected, or a signal comes.
-pub(super) fn while_heard(
+fn while_heard(
     lookout: &mut Lookout,
     span: Option<Duration>,
     mut told: impl FnMut(Found) -> Result<Heard, Error>,
@@ -159,7 +146,7 @@ pub(super) fn while_heard(
     Ok(())
 }
 
-pub(super) fn hexadecimal(guid: &Guid) -> String {
+fn hexadecimal(guid: &Guid) -> String {
     let digits: String = guid.iter().map(|byte| format!("{byte:02X}")).collect();
     format!("0x{digits}")
 }

@@ -5,7 +5,6 @@ use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_pva_host::image::{BYTES_MAX, decode_image};
 use hodo_pva_host::machines::Value;
-use hodo_tester::OutputFile;
 use std::path::{Path, PathBuf};
 
 /// Bytes of text that are gathered before they are written.
@@ -56,8 +55,7 @@ pub fn run(options: &GetOptions) -> Result<Outcome, Error> {
 fn save(value: &Value, file: &Path) -> Result<(), String> {
     let image = decode_image(value, BYTES_MAX).map_err(|why| why.to_string())?;
     let picture = image.png().map_err(|why| why.to_string())?;
-    let written = OutputFile::prepare(file).and_then(|file| file.write(&picture));
-    written.map_err(|why| format!("--image {} cannot be written: {why}", file.display()))
+    std::fs::write(file, picture).map_err(|why| format!("--image {} cannot be written: {why}", file.display()))
 }
 
 /// PVs to read.

@@ -12,14 +12,12 @@ mod put;
 mod record;
 mod replay;
 mod serve;
-mod tools;
 mod writer;
 
 use crate::{Error, Outcome};
 use clap::{Args, Subcommand};
 
 pub use alias::arguments;
-pub use tools::run as run_tool;
 
 /// Runs a command on channels.
 pub fn run(pva: &PvaOptions) -> Result<Outcome, Error> {
@@ -91,7 +89,7 @@ Examples:
   hodo pva replay run7.parquet --loop
   hodo pva find TEMPERATURE
   hodo pva list ioc1
-Under the names pvget, pvput, pvmonitor, pvinfo, pvcall and pvlist, the same with pvx, and eget,
-as links to it, hodo does what those do, with their options; see docs/from-pvget.md.
+Under the names pvget, pvput, pvmonitor, pvinfo, pvcall and pvlist, as links to it, hodo is that
+command.
 
 Exit status: 0 success; 1 something failed, and the message names the PV and the reason; 2 usage error.";

@@ -8,10 +8,7 @@ use clap::Args;
 use hodo_io::Clock;
 use hodo_pva_host::Client;
 use hodo_pva_host::client::{Channel, ClientError, Notice, Operation};
-use hodo_pva_host::machines::data::Plan;
-use hodo_pva_host::machines::{BitSet, Value};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -19,8 +16,6 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// Bytes of text that are gathered before they are written.
 const AT_ONCE: usize = 64 << 10;
-/// Remarks on a channel between two of its updates.
-const REMARKS: usize = 20;
 
 /// Watches until the end of the time, the number of updates, or a signal.
 pub fn run(options: &MonitorOptions) -> Result<Outcome, Error> {
@@ -40,7 +35,7 @@ pub fn run(options: &MonitorOptions) -> Result<Outcome, Error> {
     while !stop.load(Ordering::Relaxed) && !watch.is_over() && until.is_none_or(|until| clock.now() < until) {
         watch.turn(&mut client)?;
         if clock.now() >= quiet_at {
-            watch.tell_absent(&client);
+            watch.tell_absent(&mut client);
         }
     }
     watch.finish(&mut client)
@@ -53,26 +48,6 @@ struct Watched {
     updates: u64,
     overruns: u64,
     is_over: bool,
-    sent: Sent,
-}
-
-/// The fields that a monitor's server has sent so far.
-#[derive(Default)]
-struct Sent {
-    plan: Option<Arc<Plan>>,
-    fields: BitSet,
-}
-
-impl Sent {
-    /// Adds those of an update, and returns all. A server that is back may have another type.
-    fn with(&mut self, value: &Value) -> &BitSet {
-        if !self.plan.as_ref().is_some_and(|plan| Arc::ptr_eq(plan, value.plan())) {
-            self.plan = Some(value.plan().clone());
-            self.fields.clear();
-        }
-        self.fields.unite(value.changed());
-        &self.fields
-    }
 }
 
 /// All monitors of the command.
@@ -87,8 +62,6 @@ struct Watch<'a> {
     left: u64,
     can_write: bool,
     has_told_absent: bool,
-    /// The remarks on each channel since its last update.
-    remarks: BTreeMap<Channel, Vec<String>>,
 }
 
 impl<'a> Watch<'a> {
@@ -103,7 +76,6 @@ impl<'a> Watch<'a> {
             left: u64::MAX,
             can_write: true,
             has_told_absent: false,
-            remarks: BTreeMap::new(),
         })
     }
 
@@ -111,14 +83,7 @@ impl<'a> Watch<'a> {
         match client.monitor(name, &self.options.request.request) {
             Ok(monitor) => {
                 let channel = client.channel_of(monitor);
-                let watched = Watched {
-                    name: name.into(),
-                    channel,
-                    updates: 0,
-                    overruns: 0,
-                    is_over: false,
-                    sent: Sent::default(),
-                };
+                let watched = Watched { name: name.into(), channel, updates: 0, overruns: 0, is_over: false };
                 self.monitors.insert(monitor, watched);
             }
             Err(why) => self.fail(&why),
@@ -161,7 +126,7 @@ impl<'a> Watch<'a> {
             Notice::Monitor(monitor) => self.waiting.push_back(monitor),
             Notice::Channel(channel) => {
                 if let Some(why) = client.trouble(channel) {
-                    self.remark(client, channel, why.to_string());
+                    terminal::remark(&format!("{}: {why}", client.name(channel)));
                 }
             }
             Notice::Message(operation, text) => {
@@ -169,19 +134,12 @@ impl<'a> Watch<'a> {
                 terminal::remark(&format!("{}: {text}", client.name(channel)));
             }
             Notice::Twice(channel, server) => {
-                let text = format!("{server} has it, too; the first that answered and opens it is used");
-                self.remark(client, channel, text);
+                terminal::remark(&format!(
+                    "{}: {server} has it, too; the first that answered is used",
+                    client.name(channel)
+                ));
             }
             _ => {}
-        }
-    }
-
-    /// Prints what happened to a channel, unless that was printed since the last update: a server may fail again and again.
-    fn remark(&mut self, client: &Client, channel: Channel, text: String) {
-        let remarks = self.remarks.entry(channel).or_default();
-        if !remarks.contains(&text) && remarks.len() < REMARKS {
-            terminal::remark(&format!("{}: {text}", client.name(channel)));
-            remarks.push(text);
         }
     }
 
@@ -197,10 +155,8 @@ impl<'a> Watch<'a> {
             }
             let Some(update) = client.take_update(monitor) else { break };
             watched.updates += 1;
-            self.remarks.remove(&watched.channel);
             watched.overruns += u64::from(!update.overrun.is_empty());
-            let sent = watched.sent.with(update.value);
-            self.options.show.write_since(&watched.name, update.value, sent, &mut self.text);
+            self.options.show.write(&watched.name, update.value, &mut self.text);
             self.left -= 1;
         }
         if let Some(outcome) = client.outcome(monitor) {
@@ -212,16 +168,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Says once which PVs have sent nothing, and why: they are still waited for.
-    fn tell_absent(&mut self, client: &Client) {
+    /// Says once which PVs have not been found: they are still waited for.
+    fn tell_absent(&mut self, client: &mut Client) {
         if std::mem::replace(&mut self.has_told_absent, true) {
             return;
         }
-        for (monitor, watched) in &self.monitors {
-            if watched.updates > 0 || watched.is_over || client.has_update(*monitor) {
-                continue;
-            }
-            terminal::remark(&format!("{}: {}: still trying", watched.name, client.why_silent(*monitor)));
+        for watched in self.monitors.values().filter(|watched| watched.updates == 0) {
+            let why =
+                why_silent(client, watched.channel, "connected, and no update yet", "not connected yet: still trying");
+            terminal::remark(&format!("{}: {why}", watched.name));
         }
     }
 
@@ -234,10 +189,6 @@ impl<'a> Watch<'a> {
                 unshown += 1;
                 watched.overruns += u64::from(!update.overrun.is_empty());
             }
-            let why = match unshown > 0 || client.has_update(*monitor) {
-                true => "no update was shown: the output was not read, or had enough".to_owned(),
-                false => client.why_silent(*monitor),
-            };
             client.finish(*monitor);
             if unshown > 0 {
                 terminal::remark(&format!(
@@ -256,6 +207,9 @@ impl<'a> Watch<'a> {
             if watched.updates == 0 {
                 self.outcome = Outcome::Failed;
                 if !self.has_told_absent && !watched.is_over {
+                    let connected = "no update was shown: none has come, or the output was not read";
+                    let absent = "not found until the end: no server has answered";
+                    let why = why_silent(client, watched.channel, connected, absent);
                     terminal::remark(&format!("{}: {why}", watched.name));
                 }
             }
@@ -263,6 +217,15 @@ impl<'a> Watch<'a> {
         client.poll().map_err(failed)?;
         self.writer.finish(self.text)?;
         Ok(self.outcome)
+    }
+}
+
+/// Returns why a PV has sent nothing: its trouble, or else one of these words, by whether it is connected.
+fn why_silent(client: &Client, channel: Channel, connected: &str, absent: &str) -> String {
+    match client.trouble(channel) {
+        Some(why) => why.to_string(),
+        None if client.is_open(channel) => connected.to_owned(),
+        None => absent.to_owned(),
     }
 }
 

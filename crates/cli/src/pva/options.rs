@@ -1,9 +1,9 @@
 //! Options that the commands for channels share: the connection, the names, and how values are shown.
 
-use crate::{Error, input, terminal};
+use crate::{Error, input};
 use clap::Args;
 use hodo_pva_host::environment::Environment;
-use hodo_pva_host::machines::{BitSet, Request, Value};
+use hodo_pva_host::machines::{Request, Value};
 use hodo_pva_host::show::{ELEMENTS, Form, Show};
 use hodo_pva_host::{Client, ClientOptions};
 use std::path::PathBuf;
@@ -38,7 +38,6 @@ impl ConnectOptions {
     /// Returns the options of a client.
     pub fn options(&self, hears_beacons: bool) -> Result<ClientOptions, Error> {
         let environment = Environment::read().map_err(|why| Error::Usage(why.to_string()))?;
-        environment.left_out.iter().for_each(|left_out| terminal::remark(&format!("warning: {left_out}")));
         let (server, timeout) = (self.server.clone(), self.timeout);
         Ok(ClientOptions { server, timeout, hears_beacons, ..ClientOptions::of(environment) })
     }
@@ -107,28 +106,16 @@ pub struct ShowOptions {
 }
 
 impl ShowOptions {
-    /// Appends a value with its name: the fields that a server has sent.
+    /// Appends a value with its name.
     pub fn write(&self, name: &str, value: &Value, into: &mut String) {
-        self.write_since(name, value, value.changed(), into);
-    }
-
-    /// Appends an update with its name, of which these fields were sent so far.
-    pub fn write_since(&self, name: &str, value: &Value, sent: &BitSet, into: &mut String) {
-        self.append(name, value, sent, self.verbose < 2, into);
-    }
-
-    /// Appends a value with its name that a call has returned, and that is whole.
-    pub fn write_whole(&self, name: &str, value: &Value, into: &mut String) {
-        self.append(name, value, value.changed(), false, into);
-    }
-
-    fn append(&self, name: &str, value: &Value, sent: &BitSet, only_changed: bool, into: &mut String) {
         let form = self.format.unwrap_or(if self.verbose > 0 && self.mode == Form::Nt { Form::Raw } else { self.mode });
-        let show = Show { form, elements: self.elements, only_changed, numbers: self.numbers, as_pvxget: false };
+        // What a call returns has no changed fields: it is whole.
+        let only_changed = self.verbose < 2 && !value.changed().is_empty();
+        let show = Show { form, elements: self.elements, only_changed, numbers: self.numbers };
         if self.terse {
-            into.push_str(&if form == Form::Nt { show.terse_since(value, sent) } else { show.text(value) });
+            into.push_str(&if form == Form::Nt { show.terse(value) } else { show.text(value) });
         } else {
-            let text = show.text_since(value, sent);
+            let text = show.text(value);
             let is_block = text.contains('\n') && form != Form::Raw;
             into.extend([name, if is_block { "\n" } else { " " }, &text]);
         }

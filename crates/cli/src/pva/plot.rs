@@ -135,7 +135,7 @@ impl<'a> Plot<'a> {
     /// Returns the picture: a line for each PV, then one part for all numbers and one for all arrays.
     fn text(&self, client: &Client, rows: usize, columns: usize, now: Instant) -> String {
         let mut lines: Vec<String> =
-            (0..).zip(&self.drawn).map(|(line, (monitor, one))| self.legend(client, line, *monitor, one)).collect();
+            (0..).zip(self.drawn.values()).map(|(line, one)| self.legend(client, line, one)).collect();
         let window = self.options.window;
         let parts: [(Vec<(usize, &Series)>, String); 2] = [
             (self.which(|series| matches!(series, Series::Scalar(_))), format!("-{} s", window.as_secs_f64())),
@@ -162,7 +162,7 @@ impl<'a> Plot<'a> {
         (0..).zip(self.drawn.values().map(|drawn| &drawn.series)).filter(|(_, series)| is_one(series)).collect()
     }
 
-    fn legend(&self, client: &Client, line: usize, monitor: Operation, drawn: &Drawn) -> String {
+    fn legend(&self, client: &Client, line: usize, drawn: &Drawn) -> String {
         let state = match (&drawn.series, &drawn.ended) {
             (_, Some(why)) => why.clone(),
             (Series::Other, _) => "has no number that could be drawn".to_owned(),
@@ -171,7 +171,7 @@ impl<'a> Plot<'a> {
         };
         let trouble = match client.trouble(drawn.channel) {
             Some(why) => format!(" ({why})"),
-            None if drawn.updates == 0 && drawn.ended.is_none() => format!(" ({})", client.why_silent(monitor)),
+            None if drawn.updates == 0 && drawn.ended.is_none() => " (not connected yet)".to_owned(),
             None => String::new(),
         };
         let mark = if self.look.has_braille { "\u{25CF}" } else { "*" };
@@ -215,14 +215,13 @@ impl<'a> Plot<'a> {
     fn finish(self, client: &mut Client) -> Result<Outcome, Error> {
         let mut outcome = Outcome::Done;
         for (monitor, drawn) in self.drawn {
-            let why = client.why_silent(monitor);
             client.finish(monitor);
             if drawn.overruns > 0 {
                 let Drawn { name, overruns, updates, .. } = &drawn;
                 terminal::remark(&format!("{name}: {overruns} of {updates} updates had overwritten others"));
             }
             if drawn.updates == 0 {
-                terminal::remark(&format!("{}: no update has come: {why}", drawn.name));
+                terminal::remark(&format!("{}: no update has come", drawn.name));
                 outcome = Outcome::Failed;
             }
         }

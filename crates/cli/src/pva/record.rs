@@ -46,7 +46,7 @@ pub fn run(options: &RecordArgs) -> Result<Outcome, Error> {
         trouble = now;
         if !has_told_silent && clock.now() >= quiet_at {
             has_told_silent = true;
-            tell_silent(&recorder);
+            tell_silent(&mut recorder);
         }
     }
     let recorded = recorder.finish().map_err(Error::Failed)?;
@@ -56,10 +56,11 @@ pub fn run(options: &RecordArgs) -> Result<Outcome, Error> {
 }
 
 /// Says which PVs have sent nothing yet: they are still waited for.
-fn tell_silent(recorder: &Recorder) {
+fn tell_silent(recorder: &mut Recorder) {
     let silent = recorder.silent();
     for (name, why) in silent.iter().take(NAMED) {
-        terminal::remark(&format!("{name}: {why}: still trying"));
+        let why = why.as_ref().map_or_else(|| "no update yet: still trying".to_owned(), ToString::to_string);
+        terminal::remark(&format!("{name}: {why}"));
     }
     if silent.len() > NAMED {
         terminal::remark(&format!("{} further PVs have sent no update yet: still trying", silent.len() - NAMED));
@@ -79,8 +80,8 @@ fn summary(recorded: &Recorded) -> String {
     if flawed.len() > NAMED {
         text += &format!("{} further PVs have such gaps: see the columns overrun and event\n", flawed.len() - NAMED);
     }
-    for (name, why) in silent.iter().take(NAMED) {
-        text += &format!("{name}: no update has come: {why}\n");
+    for name in silent.iter().take(NAMED) {
+        text += &format!("{name}: no update has come\n");
     }
     if silent.len() > NAMED {
         text += &format!("{} further PVs: no update has come\n", silent.len() - NAMED);

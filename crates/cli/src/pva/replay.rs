@@ -3,9 +3,9 @@
 use super::options::seconds;
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::{Args, ValueEnum};
-use hodo_daemon::{Ending, log};
+use hodo_daemon::log;
 use hodo_measure::units;
-use hodo_pva_host::replay::{Player, Recording, ReplayOptions};
+use hodo_pva_host::replay::{Player, ReplayOptions};
 use hodo_pva_host::server::{Bound, Quiet, ServerError, ServerOptions};
 use hodo_tester::LISTENING_ON;
 use std::net::SocketAddr;
@@ -19,18 +19,15 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Serves until a signal comes.
 pub fn run(args: &ReplayArgs) -> Result<Outcome, Error> {
-    // Before anything is bound: until the file is read, searches are for others. A signal ends the process at once.
-    let recording = Recording::open(&args.recording).map_err(Error::Failed)?;
     let stop = interrupt::flag()?;
     let failed = |why: ServerError| Error::Failed(why.to_string());
     let mut options = ServerOptions { is_found: !args.tcp_only, ..ServerOptions::from_environment().map_err(failed)? };
     if let Some(listen) = args.listen {
         options = options.at(listen);
     }
-    Ending::new(&stop, options.drain).enforce()?;
     let bound = Bound::new(options).map_err(failed)?;
     let (at, pvs) = (bound.address(), bound.pvs());
-    let mut player = Player::new(recording, &pvs);
+    let mut player = Player::open(&args.recording, &pvs).map_err(Error::Failed)?;
     let keeps_stamps = args.stamps == Stamps::Recorded;
     let playing = ReplayOptions { speed: args.speed, every: None, repeats: args.repeats, keeps_stamps };
     log::announce(&format!("{LISTENING_ON}{at}\n"));

@@ -27,7 +27,6 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
         is_tcp_only: options.tcp_only,
         metrics: options.metrics,
         has_no_metrics: options.no_metrics,
-        name: options.name.clone(),
         pages_names: options.pages_name.clone(),
         pid_file: options.pid_file.clone(),
         wait: options.wait,
@@ -35,7 +34,6 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
         clients: options.clients.map(|clients| clients as usize),
         drain: options.drain,
         is_big_endian: options.big_endian,
-        memory: options.memory,
     })?;
     announce(daemon.daemon(), &daemon.address(), options.until_stdin_closes)?;
     daemon.run()?;
@@ -62,8 +60,7 @@ pub struct ServeOptions {
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.
     #[arg(long)]
     pub tcp_only: bool,
-    /// Address of its pages: /metrics for Prometheus, /health, /stats, /puts [default: 127.0.0.1:9204; if
-    /// that is taken the next free one of 9214, 9224, …].
+    /// Address of its pages: /metrics for Prometheus, /health, /stats, /puts [default: 127.0.0.1:9205].
     #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
     pub metrics: Option<SocketAddr>,
     /// Serve no pages.
@@ -72,10 +69,6 @@ pub struct ServeOptions {
     /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub pages_name: Vec<String>,
-    /// Name under which its socket is found on this host [default: pva; if that is taken the next free one
-    /// of pva-2, pva-3, …].
-    #[arg(long, value_name = "NAME", value_parser = hodo_daemon::name)]
-    pub name: Option<String>,
     /// Write the process number to this file; a second server with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,
@@ -91,9 +84,6 @@ pub struct ServeOptions {
     /// Largest number of clients; further ones are refused [default: 10000].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub clients: Option<u32>,
-    /// Most memory retained for clients, beside the values that are served: beyond, the client that has most is closed [default: 224M].
-    #[arg(long, value_name = "SIZE", value_parser = units::memory)]
-    pub memory: Option<u64>,
     /// How long puts and calls under way may take when the server stops [default: 5s].
     #[arg(long, value_name = "TIME", value_parser = units::span)]
     pub drain: Option<Duration>,

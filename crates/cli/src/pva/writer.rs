@@ -1,7 +1,6 @@
 //! Output that holds nothing up: a thread writes, and whoever has text is told when it does not keep up.
 
 use crate::{Error, terminal};
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread::{Builder, JoinHandle};
@@ -16,21 +15,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts the thread, which shows no colours.
+    /// Starts the thread.
     pub fn start() -> Result<Self, Error> {
-        Self::start_with(terminal::printable)
-    }
-
-    /// Starts the thread for text of which the parts that come from far ends are harmless already.
-    pub fn start_in_colours() -> Result<Self, Error> {
-        Self::start_with(terminal::coloured)
-    }
-
-    fn start_with(shown: fn(&str) -> Cow<'_, str>) -> Result<Self, Error> {
         let (pieces, to_write) = sync_channel::<String>(WAITING_MAX);
         let thread = Builder::new()
             .name("output".into())
-            .spawn(move || to_write.into_iter().try_for_each(|piece| write(&shown(&piece))));
+            .spawn(move || to_write.into_iter().try_for_each(|piece| write(&piece)));
         let thread = thread.map_err(|why| Error::Failed(format!("no thread can be started: {why}")))?;
         Ok(Writer { pieces: Some(pieces), thread: Some(thread) })
     }
@@ -66,6 +56,6 @@ impl Writer {
 /// Writes one piece. A reader that has gone away is an error here: nothing is to be read for it any more.
 fn write(piece: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(piece.as_bytes())?;
+    stdout.write_all(terminal::printable(piece).as_bytes())?;
     stdout.flush()
 }

@@ -2,7 +2,6 @@
 
 use super::options::RecordingOptions;
 use crate::announce::announce_all;
-use crate::daemons::BRIDGE;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::{Error, Outcome, terminal};
@@ -15,7 +14,6 @@ use hodo_spacewire_host::machines::bridge::Pace;
 use hodo_spacewire_host::network::{PRESETS, Plan};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::time::Duration;
 
 /// Runs a bridge until a signal comes, or checks or shows a network.
 pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
@@ -40,12 +38,10 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
             listen: options.listen,
             pace: options.pace.into(),
             daemon: Options {
-                http: (!options.no_metrics).then(|| BRIDGE.pages(options.metrics)),
-                name: BRIDGE.name(options.name.as_ref()),
+                http: (!options.no_metrics).then_some(options.metrics),
                 names: options.pages_name.clone(),
                 pid_file: options.pid_file.clone(),
                 catches_signals: true,
-                drain: Duration::ZERO,
             },
             wait: options.wait,
             cpu: options.cpu,
@@ -57,6 +53,9 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
     bridge.run()?;
     Ok(Outcome::Done)
 }
+
+/// Where a bridge's pages are by default.
+const PAGES: &str = "127.0.0.1:9209";
 
 /// The time of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -101,20 +100,15 @@ pub struct BridgeOptions {
     /// Time of the network: real-time, as the clock; free, as fast as it can be computed.
     #[arg(long, value_name = "PACE", value_enum, default_value = "real-time", hide_possible_values = true)]
     pub pace: PaceName,
-    /// Address of its pages: /metrics for Prometheus, /health, /stats [default: 127.0.0.1:9209; if
-    /// that is taken the next free one of 9219, 9229, …].
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
-    pub metrics: Option<SocketAddr>,
+    /// Address of its pages: /metrics for Prometheus, /health, /stats.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
     /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub pages_name: Vec<String>,
-    /// Name under which its socket is found on this host [default: bridge; if that is taken the next free one
-    /// of bridge-2, bridge-3, …].
-    #[arg(long, value_name = "NAME", value_parser = hodo_daemon::name)]
-    pub name: Option<String>,
     /// Write the process number to this file; a second bridge with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

@@ -1,7 +1,6 @@
 //! `hodo spacewire`: simulated networks, and ports of SpaceWire behind a bridge.
 
 mod bridge;
-mod broadcasts;
 mod memory;
 mod options;
 mod packets;
@@ -16,8 +15,7 @@ pub fn run(spacewire: &SpacewireOptions) -> Result<Outcome, Error> {
         SpacewireCommand::Read(options) => memory::read(options),
         SpacewireCommand::Write(options) => memory::write(options),
         SpacewireCommand::Rmw(options) => memory::modify(options),
-        SpacewireCommand::TimeCode(options) => broadcasts::time_codes(options),
-        SpacewireCommand::Interrupt(options) => broadcasts::interrupt(options),
+        SpacewireCommand::TimeCode(options) => packets::time_codes(options),
         SpacewireCommand::Send(options) => packets::send(options),
         SpacewireCommand::Receive(options) => packets::receive(options),
         SpacewireCommand::Sniff(options) => packets::sniff(options),
@@ -45,14 +43,12 @@ pub enum SpacewireCommand {
     /// Modify bits behind an RMAP target in one indivisible command.
     Rmw(memory::ModifyOptions),
     /// Send time-codes.
-    TimeCode(broadcasts::TimeCodeOptions),
-    /// Send a distributed interrupt, or acknowledge one.
-    Interrupt(broadcasts::InterruptOptions),
+    TimeCode(packets::TimeCodeOptions),
     /// Send packets.
     Send(packets::SendOptions),
     /// Receive packets, and show them in hexadecimal or write them to a file.
     Receive(packets::ReceiveOptions),
-    /// Show the packets, time-codes and interrupts that arrive, with times and decoded.
+    /// Show the packets and time-codes that arrive, with times and decoded.
     Sniff(packets::SniffOptions),
 }
 
@@ -66,7 +62,6 @@ Examples:
   hodo spacewire send ssdtp2://127.0.0.1 --path 2 '20 01 02 03'
   hodo spacewire receive ssdtp2://127.0.0.1:10031 --count 1
   hodo spacewire time-code ssdtp2://127.0.0.1 --count 64 --rate 100
-  hodo spacewire interrupt ssdtp2://127.0.0.1 3 --within 1s
   hodo spacewire sniff gresb://127.0.0.1
 
 Exit status: 0 success; 1 something failed, and the message names it; 2 usage error.";

@@ -50,7 +50,7 @@ pub fn finish(port: Session) -> Result<(), Error> {
 /// A recording for Wireshark.
 #[derive(Debug, Args)]
 pub struct RecordingOptions {
-    /// Record packets and broadcast codes in this file, for Wireshark (pcapng).
+    /// Record packets and time-codes in this file, for Wireshark (pcapng).
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Largest size of the recording in bytes: at half of it FILE is renamed to FILE.1 and a new one begins.

@@ -1,4 +1,4 @@
-//! `hodo spacewire send`, `receive` and `sniff`: packets through a port.
+//! `hodo spacewire send`, `receive` and `time-code`: packets and time-codes through a port.
 
 use super::options::{Bytes, PortOptions, RecordingOptions, finish, hex, input, joined, path};
 use crate::output::Target;
@@ -7,7 +7,6 @@ use clap::Args;
 use hodo_measure::units;
 use hodo_spacewire_host::describe;
 use hodo_spacewire_host::machines::EndOfPacket;
-use hodo_spacewire_host::machines::broadcast::Broadcast;
 use hodo_spacewire_host::recording::{PortRecording, RecordOptions};
 use hodo_spacewire_host::session::{Arrival, Directions, Session};
 use std::path::PathBuf;
@@ -79,8 +78,8 @@ pub fn receive(options: &ReceiveOptions) -> Result<Outcome, Error> {
     let watched = Watched::new(options.count, options.within, options.time_codes)?;
     let mut port = options.port.open(Directions::Receiving)?;
     let outcome = watched.each(&mut port, |_, arrival| match (arrival, &output) {
-        (Arrival::Broadcast(code), None) => terminal::print_to_reader(&format!("{}\n", Broadcast::of(code))),
-        (Arrival::Broadcast(_), Some(_)) => Ok(true),
+        (Arrival::TimeCode(code), None) => terminal::print_to_reader(&format!("time-code {code:#04x}\n")),
+        (Arrival::TimeCode(_), Some(_)) => Ok(true),
         (Arrival::Packet(data, _), Some(_)) => {
             if kept.len() + data.len() > KEPT_MAX {
                 return Err(Error::Failed(
@@ -118,11 +117,11 @@ pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
     let outcome = watched.each(&mut port, |at, arrival| {
         let at = at.as_secs_f64();
         let text = match arrival {
-            Arrival::Broadcast(code) => Broadcast::of(code).to_string(),
+            Arrival::TimeCode(code) => format!("time-code {:2}, flags {}", code & 63, code >> 6),
             Arrival::Packet(data, end) => describe::packet(data, end),
         };
         match (&mut recording, arrival) {
-            (Some(recording), Arrival::Broadcast(code)) => recording.broadcast(code),
+            (Some(recording), Arrival::TimeCode(code)) => recording.time_code(code),
             (Some(recording), Arrival::Packet(data, end)) => recording.packet(data, end),
             (None, _) => {}
         }
@@ -137,17 +136,46 @@ pub fn sniff(options: &SniffOptions) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
+/// Sends time-codes.
+pub fn time_codes(options: &TimeCodeOptions) -> Result<Outcome, Error> {
+    let stop = interrupt::flag()?;
+    let mut port = options.port.open(Directions::Sending)?;
+    port.discard_arrivals();
+    let every = Duration::from_secs_f64(1.0 / options.rate);
+    let begin = Instant::now();
+    let count = if options.forever { u64::MAX } else { options.count };
+    let (flags, mut time, mut sent) = (options.code & 0xC0, options.code & 0x3F, 0);
+    while sent < count && !stop.load(Ordering::Relaxed) {
+        port.send_time_code(flags | time)?;
+        port.flush()?;
+        (time, sent) = ((time + 1) & 0x3F, sent + 1);
+        // Each is due at a time of its own, so that the rate holds however late one is.
+        let due = begin + every.mul_f64(sent as f64);
+        while sent < count && !stop.load(Ordering::Relaxed) {
+            let left = due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            // Packets that arrive meanwhile are taken, so that the bridge is not held back.
+            port.receive(left.min(LOOK_UP))?;
+        }
+    }
+    finish(port)?;
+    terminal::print(&format!("{sent} time-codes sent to {}\n", options.port.port))?;
+    Ok(Outcome::Done)
+}
+
 /// The arrivals that are waited for.
 struct Watched {
     count: u64,
     within: Option<Duration>,
-    broadcasts: bool,
+    time_codes: bool,
     stop: std::sync::Arc<AtomicBool>,
 }
 
 impl Watched {
-    fn new(count: Option<u64>, within: Option<Duration>, broadcasts: bool) -> Result<Watched, Error> {
-        Ok(Watched { count: count.unwrap_or(u64::MAX), within, broadcasts, stop: interrupt::flag()? })
+    fn new(count: Option<u64>, within: Option<Duration>, time_codes: bool) -> Result<Watched, Error> {
+        Ok(Watched { count: count.unwrap_or(u64::MAX), within, time_codes, stop: interrupt::flag()? })
     }
 
     /// Passes on what arrives, with the time since the beginning, until `take` returns `false`.
@@ -166,7 +194,7 @@ impl Watched {
                 return Ok(if self.count == u64::MAX { Outcome::Done } else { Outcome::Failed });
             }
             match port.receive(left.min(LOOK_UP))? {
-                Some(Arrival::Broadcast(_)) if !self.broadcasts => {}
+                Some(Arrival::TimeCode(_)) if !self.time_codes => {}
                 Some(arrival) => {
                     if !take(begin.elapsed(), arrival)? {
                         return Ok(Outcome::Done);
@@ -218,7 +246,7 @@ pub struct ReceiveOptions {
     /// Stop after this time; fewer packets than --count are a failure then.
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     pub within: Option<Duration>,
-    /// Show time-codes, interrupts and other broadcast codes, too.
+    /// Show time-codes, too.
     #[arg(long)]
     pub time_codes: bool,
     /// Write the bytes of all packets to this file at the end instead of showing them; - for standard output.
@@ -232,7 +260,7 @@ pub struct SniffOptions {
     /// The port.
     #[command(flatten)]
     pub port: PortOptions,
-    /// Stop after this many packets and broadcast codes [default: never].
+    /// Stop after this many packets and time-codes [default: never].
     #[arg(short = 'n', long, value_name = "N")]
     pub count: Option<u64>,
     /// Stop after this time.
@@ -241,4 +269,24 @@ pub struct SniffOptions {
     /// The recording.
     #[command(flatten)]
     pub record: RecordingOptions,
+}
+
+/// Time-codes to be sent.
+#[derive(Debug, Args)]
+pub struct TimeCodeOptions {
+    /// The port.
+    #[command(flatten)]
+    pub port: PortOptions,
+    /// The first time-code: flags in bits 7 and 6, the time below them.
+    #[arg(value_name = "CODE", value_parser = super::options::byte, default_value = "0")]
+    pub code: u8,
+    /// Time-codes to send, each one more than the one before, modulo 64.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 1)]
+    pub count: u64,
+    /// Send until interrupted.
+    #[arg(long, conflicts_with = "count")]
+    pub forever: bool,
+    /// Time-codes per second.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = units::positive)]
+    pub rate: f64,
 }

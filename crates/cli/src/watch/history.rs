@@ -1,16 +1,12 @@
 //! The history of a watched link: a file of so many rows, the oldest of which are dropped.
 
-use crate::Error;
 use crate::bench::row_line;
-use hodo_io::files;
+use crate::{Error, input};
 use hodo_measure::Document;
 use hodo_tester::OutputFile;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-
-/// Bytes of the longest history.
-const BYTES_MAX: u64 = 16 << 30;
 
 /// The file, in one of two forms.
 pub struct History {
@@ -29,14 +25,15 @@ impl History {
     /// # Errors
     /// [`Error::Usage`] if the file cannot be written, or is no such history.
     pub fn open(path: &Path, keep: usize) -> Result<History, Error> {
+        let file = OutputFile::of_option("--history", path)?;
         let is_tsv = path.extension().is_some_and(|form| form == "tsv");
         let is_plain = !fs::metadata(path).is_ok_and(|found| !found.is_file());
+        let mut history = History { file, is_tsv, is_plain, keep, rows: 0 };
         if !is_plain {
-            let file = OutputFile::of_option("--history", path)?;
-            return Ok(History { file, is_tsv, is_plain, keep, rows: 0 });
+            return Ok(history);
         }
         let cannot = |why: &str| Error::Usage(format!("--history {}: {why}", path.display()));
-        let text = match read(path) {
+        let text = match input::read_own(path) {
             Ok(text) => text,
             Err(why) if why.kind() == io::ErrorKind::NotFound => String::new(),
             Err(why) => return Err(cannot(&format!("this file cannot be read: {why}"))),
@@ -46,15 +43,12 @@ impl History {
             // A program that was killed has left a part of a row.
             rows.pop();
         }
-        if is_tsv && !rows.is_empty() && rows.remove(0).trim_end() != hodo_report::COLUMNS.join("\t") {
+        if history.is_tsv && !rows.is_empty() && rows.remove(0).trim_end() != hodo_report::COLUMNS.join("\t") {
             return Err(cannot("this file has other columns; name another one"));
         }
-        if !is_tsv && rows.first().is_some_and(|row| !row.starts_with('{')) {
+        if !history.is_tsv && rows.first().is_some_and(|row| !row.starts_with('{')) {
             return Err(cannot("this file is no history of JSON lines; name another one, or FILE.tsv"));
         }
-        // Only now, as opening it to write waits for its file system, too.
-        let file = OutputFile::of_option("--history", path)?;
-        let mut history = History { file, is_tsv, is_plain, keep, rows: 0 };
         history.write(&rows).map_err(|why| cannot(&format!("this file cannot be written: {why}")))?;
         Ok(history)
     }
@@ -65,13 +59,10 @@ impl History {
     /// The system's error if they cannot be written.
     pub fn append(&mut self, round: &Document) -> io::Result<()> {
         let text = self.text(round);
-        if !self.is_plain {
-            return self.file.write(text.as_bytes());
-        }
         OpenOptions::new().append(true).open(self.file.path())?.write_all(text.as_bytes())?;
         self.rows += round.measurements.len();
-        if self.rows > self.keep + self.keep / 4 {
-            let text = read(self.file.path())?;
+        if self.is_plain && self.rows > self.keep + self.keep / 4 {
+            let text = input::read_own(self.file.path())?;
             let rows: Vec<&str> = text.split_inclusive('\n').skip(usize::from(self.is_tsv)).collect();
             self.write(&rows)?;
         }
@@ -94,11 +85,6 @@ impl History {
         let started = round.environment.started.as_deref();
         round.measurements.iter().map(|row| format!("{}\n", row_line(started, row))).collect()
     }
-}
-
-/// Reads a history, which is a regular file, in a process of its own.
-fn read(path: &Path) -> io::Result<String> {
-    files::text_of(files::read_apart(path, BYTES_MAX)?)
 }
 
 #[cfg(test)]

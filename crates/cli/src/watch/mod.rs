@@ -4,9 +4,7 @@ mod figures;
 mod history;
 mod rounds;
 
-use crate::announce::pages_of;
 use crate::bench::{BenchOptions, ConditionOptions, Follow, FollowOptions, MeasuringOptions, TestOptions, plan};
-use crate::daemons::WATCH;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::serve::at_the_end_of_stdin;
@@ -19,7 +17,7 @@ use hodo_daemon::{Daemon, log};
 use hodo_io::Clock;
 use hodo_machine::Wait;
 use hodo_measure::{Plan, Test, units};
-use hodo_tester::{Benchmark, brief};
+use hodo_tester::{Benchmark, PAGES_ON, brief};
 use rounds::Watch;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,12 +26,12 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+/// Where the pages are by default.
+const PAGES: &str = "127.0.0.1:9210";
 /// The shortest time from one round to the next.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 /// How long a measurement under way may take to end when the watch is to stop.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long the end of a watch may take.
-const DRAIN: Duration = Duration::from_secs(5);
 /// The interval at which the main thread checks whether to stop.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
@@ -46,12 +44,10 @@ pub fn run(options: &WatchOptions) -> Result<Outcome, Error> {
     let history = options.history.as_deref().map(|file| History::open(file, options.keep as usize)).transpose()?;
     let daemon = Daemon::start(
         &hodo_daemon::Options {
-            http: (!options.no_metrics).then(|| WATCH.pages(options.metrics)),
-            name: WATCH.name(options.name.as_ref()),
+            http: (!options.no_metrics).then_some(options.metrics),
             names: options.pages_name.clone(),
             pid_file: options.pid_file.clone(),
             catches_signals: true,
-            drain: DRAIN,
         },
         |pages| pages,
     )?;
@@ -72,7 +68,8 @@ pub fn run(options: &WatchOptions) -> Result<Outcome, Error> {
     };
     let line = format!("watching {} every {}", options.link, units::span_text(options.every));
     daemon.ready(&line);
-    log::announce(&format!("{line}\n{}", pages_of(&daemon)));
+    let pages = daemon.site().map(|pages| format!("{PAGES_ON}{pages}\n"));
+    log::announce(&format!("{line}\n{}", pages.unwrap_or_default()));
     follow(&daemon, watch)?;
     let is_stopped = daemon.stop().load(Ordering::Relaxed);
     let (_, failures) = figures.rounds();
@@ -124,7 +121,7 @@ fn benchmarks(options: &WatchOptions) -> Result<Vec<(Benchmark, Vec<Plan>)>, Err
     plan::check_one_flow(&options.choice, "hodo watch")?;
     let is_short = options.choice.test.is_none() && options.choice.preset.is_none();
     let mut found = Vec::new();
-    for benchmark in plan::benchmarks_apart(&bench)? {
+    for benchmark in plan::benchmarks(&bench)? {
         let mut plans = benchmark.plans()?;
         if is_short {
             let short = brief(&plans);
@@ -158,20 +155,15 @@ pub struct WatchOptions {
     /// Rows that the history keeps; the oldest are dropped.
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub keep: u32,
-    /// Address of its pages: /metrics for Prometheus, /health [default: 127.0.0.1:9210; if
-    /// that is taken the next free one of 9220, 9230, …].
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
-    pub metrics: Option<SocketAddr>,
+    /// Address of its pages: /metrics for Prometheus, /health.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
     pub no_metrics: bool,
     /// Name that its pages may be asked for, beside this host's name and addresses; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub pages_name: Vec<String>,
-    /// Name under which its socket is found on this host [default: watch; if that is taken the next free one
-    /// of watch-2, watch-3, …].
-    #[arg(long, value_name = "NAME", value_parser = hodo_daemon::name)]
-    pub name: Option<String>,
     /// Write the process number to this file; a second watch with the same file does not start.
     #[arg(long, value_name = "FILE")]
     pub pid_file: Option<PathBuf>,

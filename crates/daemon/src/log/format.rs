@@ -1,5 +1,4 @@
 use hodo_io::host;
-use hodo_machine::{harmless, harmless_json};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt::Write;
@@ -53,10 +52,11 @@ pub(super) struct Record<'a> {
 impl Record<'_> {
     /// Returns the name, the message and the fields, on one line: what a stranger sent cannot pass for a line of ours.
     fn text(&self) -> String {
-        let mut text = format!("{}: {}", self.name, harmless(self.message));
+        let mut text = self.name.to_owned() + ": ";
+        escape(&mut text, self.message);
         for (name, value) in self.fields {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            let _ = write!(text, " {name}={}", harmless(&value));
+            let _ = write!(text, " {name}=");
+            escape(&mut text, &value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
         text
     }
@@ -64,7 +64,7 @@ impl Record<'_> {
     fn json(&self) -> String {
         let (time, level) = (host::utc_now_us(), self.level.as_str().to_ascii_lowercase());
         let line = Json { time, level, name: self.name, message: self.message, fields: self.fields };
-        harmless_json(&serde_json::to_string(&line).expect("the keys are strings")).into_owned()
+        serde_json::to_string(&line).expect("the keys are strings")
     }
 }
 
@@ -76,6 +76,13 @@ struct Json<'a> {
     message: &'a str,
     #[serde(flatten)]
     fields: &'a Map<String, Value>,
+}
+
+/// Adds text in which control characters are spelled as escapes.
+fn escape(line: &mut String, text: &str) {
+    for c in text.chars() {
+        if c.is_control() { line.extend(c.escape_default()) } else { line.push(c) }
+    }
 }
 
 /// Returns the priority of a level, after `syslog(3)`.

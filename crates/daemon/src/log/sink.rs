@@ -1,5 +1,4 @@
 use crate::Error;
-use hodo_io::files;
 use signal_hook::consts::SIGHUP;
 use signal_hook::flag;
 use std::fs::{self, File};
@@ -33,7 +32,7 @@ impl Sink {
     /// Creates a sink that appends to a file.
     pub fn file(path: &Path) -> Result<Self, Error> {
         let failed = |why: io::Error| Error::Log { to: path.display().to_string(), why: why.to_string() };
-        let to = files::append(path).map_err(failed)?;
+        let to = append(path).map_err(failed)?;
         let asked = Arc::default();
         flag::register(SIGHUP, Arc::clone(&asked)).map_err(failed)?;
         Ok(Sink { reopens: Some((path.to_owned(), asked)), ..Sink::to(to) })
@@ -55,7 +54,7 @@ impl Sink {
         if !asked.swap(false, Ordering::Relaxed) {
             return;
         }
-        match files::append(path) {
+        match append(path) {
             Ok(file) => (self.to, self.torn) = (file, false),
             Err(why) => tracing::warn!("{} cannot be opened again: {why}; the old file stays", path.display()),
         }
@@ -83,6 +82,10 @@ impl Sink {
         }
         Ok(())
     }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
 }
 
 /// Returns `true` if standard error goes to the journal: `JOURNAL_STREAM` names its device and inode.

@@ -1,13 +1,11 @@
-use super::sharing::{PartOf, Sharing};
-use crate::SharedPort;
 use crate::connect::socket_for;
 use crate::listener::bound;
-use crate::sys::{self, RawAddress};
+use crate::sys;
 use hodo_machine::Address;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// A bound datagram socket: each sender to it becomes a peer, and other peers can be reached from it.
 #[derive(Debug)]
@@ -18,23 +16,6 @@ pub struct Port {
     pub(crate) is_ipv4: bool,
     pub(crate) tells_arrival: bool,
     pub(crate) numbered: Option<Numbered>,
-    pub(crate) outlets: Vec<Outlet>,
-    /// How this port shares an address with those of other programs.
-    pub(crate) sharing: Option<Sharing>,
-    /// The number of the port that shares the address of this one.
-    pub(crate) sharer: Option<u32>,
-    /// The far end that it receives from alone; from all of its ports if the number is 0.
-    pub(crate) faces: Option<SocketAddr>,
-    /// The number of the port that senders to this one count as those of.
-    pub(crate) home: u32,
-}
-
-/// A further socket that a port's datagrams may be sent from.
-#[derive(Debug)]
-pub(crate) struct Outlet {
-    pub(crate) fd: OwnedFd,
-    pub(crate) address: Address,
-    pub(crate) number: u16,
 }
 
 /// How the end of a datagram depends on its place among those that the kernel cuts from one send.
@@ -124,60 +105,8 @@ impl Port {
             sys::join_group(fd.as_fd(), *group, *interface)?;
         }
         let address = bound(&fd, address)?;
-        Ok(Port { tells_arrival: options.tells_arrival, ..Port::of(fd, address, is_ipv4) })
-    }
-
-    fn of(fd: OwnedFd, address: Address, is_ipv4: bool) -> Self {
         let number = address.ip().map_or(0, |ip| ip.port());
-        Port {
-            fd,
-            address,
-            number,
-            is_ipv4,
-            tells_arrival: false,
-            numbered: None,
-            outlets: Vec::new(),
-            sharing: None,
-            sharer: None,
-            faces: None,
-            home: 0,
-        }
-    }
-
-    /// Binds a socket to an address that programs of this user share, which receives from this far end alone.
-    pub(crate) fn facing(shared: SocketAddr, far: SocketAddr) -> io::Result<Self> {
-        let address = Address::Udp(shared);
-        let (fd, raw) = socket_for(&address, libc::SOCK_DGRAM)?;
-        sys::set_option(fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-        if shared.is_ipv6() {
-            sys::set_option(fd.as_fd(), libc::IPPROTO_UDP, libc::UDP_NO_CHECK6_RX, 1)?;
-        }
-        sys::bind(fd.as_fd(), &raw)?;
-        sys::connect(fd.as_fd(), &RawAddress::ip(far))?;
-        Ok(Port { faces: Some(far), ..Port::of(fd, address, shared.is_ipv4()) })
-    }
-
-    /// Shares an address with other programs of this user, of which each has a part of the numbers that `part_of` finds in datagrams: what
-    /// arrives for another one is handed on, and what others hand on is taken. The port may be at that address itself, or at another one; then
-    /// [`Sockets::face`](crate::Sockets::face) makes it receive there.
-    ///
-    /// # Errors
-    /// Returns the operating system's error if it refuses a socket.
-    pub fn share(mut self, shared: SharedPort, part_of: PartOf) -> io::Result<Self> {
-        if self.address.ip() == Some(shared.address()) {
-            sys::set_option(self.fd.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEPORT, 1)?;
-        }
-        self.sharing = Some(Sharing::new(shared, part_of, &self.address)?);
-        Ok(self)
-    }
-
-    /// Checks that an address can be shared: that whoever has it is a program of this user that shares it.
-    ///
-    /// # Errors
-    /// Returns the operating system's error if it is in use otherwise, or does not belong to this host.
-    pub fn check_shared(shared: SocketAddr) -> io::Result<()> {
-        // Nothing comes from there: it takes no packet of anybody.
-        Port::facing(shared, shared).map(drop)
+        Ok(Port { fd, address, number, is_ipv4, tells_arrival: options.tells_arrival, numbered: None })
     }
 
     /// Makes the identification in the IP header of each datagram that is sent from this port known beforehand, for protocols that
@@ -193,8 +122,11 @@ impl Port {
         mut self,
         correction: impl FnMut(usize, u16) -> [u8; 4] + Send + Sync + 'static,
     ) -> io::Result<Self> {
-        let outlets = self.outlets.iter().map(|outlet| outlet.fd.as_fd());
-        std::iter::once(self.fd.as_fd()).chain(outlets).try_for_each(|fd| never_fragment(fd, self.is_ipv4))?;
+        let (level, name, never) = match self.is_ipv4 {
+            true => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
+            false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
+        };
+        sys::set_option(self.fd.as_fd(), level, name, never)?;
         if !self.is_ipv4 {
             // What check-sums itself may come without UDP's checksum (RFC 6935), as RoCEv2 does from the kernel's rxe.
             sys::set_option(self.fd.as_fd(), libc::IPPROTO_UDP, libc::UDP_NO_CHECK6_RX, 1)?;
@@ -203,41 +135,9 @@ impl Port {
         Ok(self)
     }
 
-    /// Adds an address of the same host from which peers may be sent to, by [`Address::UdpFrom`] with its port number: so that datagrams to
-    /// one peer take several ways through a network, where these depend on the port numbers. Datagrams that arrive there are discarded.
-    ///
-    /// # Errors
-    /// Returns the operating system's error if the address is in use or does not belong to this host.
-    pub fn add_outlet(&mut self, address: SocketAddr) -> io::Result<()> {
-        let address = Address::Udp(address);
-        let (fd, raw) = socket_for(&address, libc::SOCK_DGRAM)?;
-        sys::bind(fd.as_fd(), &raw)?;
-        if self.numbered.is_some() {
-            never_fragment(fd.as_fd(), self.is_ipv4)?;
-        }
-        let address = bound(&fd, &address)?;
-        let number = address.ip().map_or(0, |ip| ip.port());
-        self.outlets.push(Outlet { fd, address, number });
-        Ok(())
-    }
-
-    /// Returns the port numbers of the outlets.
-    pub fn outlets(&self) -> impl Iterator<Item = u16> + '_ {
-        self.outlets.iter().map(|outlet| outlet.number)
-    }
-
     /// Returns the address that the port is bound to.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
     }
-}
-
-/// Makes a socket send no datagram that would be fragmented.
-fn never_fragment(fd: BorrowedFd<'_>, is_ipv4: bool) -> io::Result<()> {
-    let (level, name, never) = match is_ipv4 {
-        true => (libc::IPPROTO_IP, libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_DO),
-        false => (libc::IPPROTO_IPV6, libc::IPV6_MTU_DISCOVER, libc::IPV6_PMTUDISC_DO),
-    };
-    sys::set_option(fd, level, name, never)
 }

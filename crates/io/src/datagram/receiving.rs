@@ -54,20 +54,14 @@ impl Datagrams {
                     }
                     Peer(number)
                 }
-                Source::Port(port) => {
-                    if let Some(sorted) = self.sort(port, index, now, machine) {
-                        datagrams += sorted;
+                Source::Port(port) => match self.sender(port, index) {
+                    Sender::Known(peer) => peer,
+                    Sender::Stranger(origin) => {
+                        datagrams += self.strange(origin, index, now, machine);
                         continue;
                     }
-                    match self.sender(port, index) {
-                        Sender::Known(peer) => peer,
-                        Sender::Stranger(origin) => {
-                            datagrams += self.strange(origin, index, now, machine);
-                            continue;
-                        }
-                        Sender::Nowhere => continue,
-                    }
-                }
+                    Sender::Nowhere => continue,
+                },
             };
             let run = self.received.run(index);
             for datagram in run.bytes.chunks(run.each) {
@@ -119,7 +113,7 @@ impl Datagrams {
         let tells = self.ports[port as usize].tells_arrival;
         let arrival = if tells { self.received.arrival(index) } else { None };
         let Some(from) = run.from.to_ip() else { return Sender::Nowhere };
-        let origin = Origin { port: self.ports[port as usize].home, from, arrival };
+        let origin = Origin { port, from, arrival };
         if let Some((last, number)) = self.last
             && last == origin
         {
@@ -156,7 +150,7 @@ impl Datagrams {
 
     /// Returns the new peer if the machine takes the sender of a datagram; otherwise the machine's reply goes back, which is
     /// never longer than the datagram.
-    pub(super) fn admit<M: Machine>(
+    fn admit<M: Machine>(
         &mut self,
         origin: Origin,
         ends: &Ends,

@@ -61,15 +61,6 @@ impl SharedMemory {
         Ok(SharedMemory { map: sys::Map::new(file.as_fd(), length)?, file: None })
     }
 
-    /// Maps the first `length` bytes of a file of this user, which no program makes shorter.
-    ///
-    /// # Errors
-    /// Returns the operating system's error.
-    pub(crate) fn of_file(file: BorrowedFd<'_>, length: usize) -> io::Result<Self> {
-        sys::allocate(file, length)?;
-        Ok(SharedMemory { map: sys::Map::new(file, length)?, file: None })
-    }
-
     /// Returns the file that another process can map, if this one has created it.
     #[must_use]
     pub fn file(&self) -> Option<BorrowedFd<'_>> {

@@ -1,8 +1,7 @@
 //! Streams that the machine has no room for: their bytes stay in the kernel, whose flow control holds the far end back.
 
 use super::{Streams, slot};
-use crate::Clock;
-use hodo_machine::{Closed, Input, Instant, Machine, Peer};
+use hodo_machine::{Machine, Peer};
 use std::os::fd::AsFd;
 
 impl Streams {
@@ -24,24 +23,6 @@ impl Streams {
         self.watch_paused(peer);
     }
 
-    /// Takes in that the far end has ended what it sends, and may read on: what it is owed is sent before the stream is closed.
-    pub(super) fn finished<M: Machine>(&mut self, peer: Peer, clock: &Clock, machine: &mut M) -> Instant {
-        let now = clock.now();
-        let Some(stream) = self.stream(peer) else { return now };
-        let is_owed = !stream.closing && machine.owes(peer);
-        if !is_owed && stream.backlog.is_empty() {
-            return self.closed(peer, Closed::Finished, clock, machine);
-        }
-        stream.finished = true;
-        let ends = !is_owed && !std::mem::replace(&mut stream.closing, !is_owed);
-        self.pause(peer);
-        if ends {
-            self.untaken.note(peer);
-            machine.handle(now, Input::Closed(peer, Closed::Finished));
-        }
-        now
-    }
-
     /// Goes on with the streams that the machine has room for again.
     #[inline]
     pub(crate) fn resume<M: Machine>(&mut self, machine: &M) {
@@ -55,8 +36,7 @@ impl Streams {
         let mut paused = std::mem::take(&mut self.paused);
         paused.retain(|peer| {
             let Some(Some(stream)) = slot(&mut self.opened, &mut self.accepted, *peer) else { return false };
-            let is_owed = stream.finished && (!stream.backlog.is_empty() || machine.owes(*peer));
-            if !stream.paused || is_owed || !machine.has_room(*peer) {
+            if !stream.paused || !machine.has_room(*peer) {
                 return stream.paused;
             }
             stream.paused = false;

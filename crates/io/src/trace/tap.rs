@@ -4,7 +4,7 @@ use super::pcapng::{self, About, Direction};
 use crate::Clock;
 use crate::transport::{Batch, Transport};
 use hodo_machine::{
-    self as machine, Address, Charges, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait,
+    self as machine, Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait,
 };
 use std::collections::HashMap;
 use std::io;
@@ -193,14 +193,6 @@ impl<M: Machine> Machine for Tapped<'_, M> {
 
     fn has_room(&self, peer: Peer) -> bool {
         self.machine.has_room(peer)
-    }
-
-    fn owes(&self, peer: Peer) -> bool {
-        self.machine.owes(peer)
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.machine.charges()
     }
 
     fn stamped(&mut self, stamp: Stamp) {

@@ -241,15 +241,14 @@ pub(super) fn merged(links: impl Iterator<Item = (Instant, Stalls)>) -> Vec<Stal
     all.dedup_by(|next, one| {
         let overlap = next.from < one.to;
         if overlap {
-            // The longer one says whose it was. Where it does not know, another explains it that lasted for most of it.
+            // The longer one says whose it was, unless it is known from late operations alone.
             let (longer, other) = if next.lasted_ns() > one.lasted_ns() { (*next, *one) } else { (*one, *next) };
-            let explained = other.lasted_ns() as f64 > MOST * longer.lasted_ns() as f64;
             *one = Silence {
                 from: one.from,
                 to: one.to.max(next.to),
                 operations_late: one.operations_late.max(next.operations_late),
-                whose: longer.whose.or(other.whose.filter(|_| explained)),
-                seen: if longer.is_of_schedule && explained { other.seen } else { longer.seen },
+                whose: longer.whose.or(other.whose),
+                seen: if longer.is_of_schedule { other.seen } else { longer.seen },
                 is_of_schedule: one.is_of_schedule && next.is_of_schedule,
                 ..longer
             };
@@ -466,20 +465,5 @@ mod tests {
             .map(|stall| ((stall.at_s * 1e3).round() as u32, (stall.lasted_s * 1e3).round() as u32))
             .collect();
         assert_eq!(spans, [(99, 221), (499, 101)]);
-    }
-
-    /// Takes links of which the longest silent one does not know why, and another that was this host's.
-    #[test]
-    fn a_silence_is_not_explained_by_a_shorter_one() {
-        let of = |from_ms: u64, to_ms: u64, whose: Option<Whose>| {
-            let (from, to) = (at(from_ms * MS), at(to_ms * MS));
-            let seen = Observed::default();
-            let silence = Silence { from, to, operations_late: 1, whose, given_up: false, seen, is_of_schedule: false };
-            (Instant::ZERO, Stalls(vec![silence]))
-        };
-        for (to_ms, whose) in [(108, None), (500, Some(Whose::Host))] {
-            let found = merged([of(102, 700, None), of(100, to_ms, Some(Whose::Host))].into_iter());
-            assert_eq!(found.iter().map(|stall| stall.whose).collect::<Vec<_>>(), [whose], "until {to_ms} ms");
-        }
     }
 }

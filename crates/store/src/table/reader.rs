@@ -25,7 +25,7 @@ impl TableReader {
     /// # Errors
     /// [`Error::Io`] if it cannot be read, [`Error::Table`] if it is no Parquet file with these columns.
     pub fn open(path: &Path, columns: &[Column]) -> Result<Self, Error> {
-        let file = crate::files::open(path).map_err(Error::io("read", path))?;
+        let file = File::open(path).map_err(Error::io("read", path))?;
         let file = SerializedFileReader::new(file).map_err(failed(path))?;
         let schema = file.metadata().file_metadata().schema_descr();
         let find = |column: &Column| {

@@ -39,7 +39,7 @@ pub fn run(directory: &Path) -> Result<Status, Box<dyn Error>> {
     })?;
     let node = node(controller.address().clone());
     let (status, stop_controller, stop_node) =
-        (controller.status(), Arc::clone(controller.daemon().stop()), Arc::new(Stop::new(false)));
+        (controller.status(), Arc::clone(controller.daemon().stop()), Stop::new(false));
     std::thread::scope(|scope| {
         let serving = scope.spawn(move || controller.run());
         let deciding = scope.spawn(|| node::run(&node, &stop_node));

@@ -36,11 +36,5 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         given.kept,
         given.away.map(|why| format!(": {why}")).unwrap_or_default()
     );
-    match (given.kept, given.conflict, given.without) {
-        (0, 0, 0) => Ok(()),
-        (kept, conflict, without) => {
-            Err(format!("{kept} events have no verdict, {conflict} had the numbers of others, {without} came too late")
-                .into())
-        }
-    }
+    if given.kept > 0 { Err("not every event has its verdict".into()) } else { Ok(()) }
 }

@@ -86,10 +86,7 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
     let snapshots: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
     let (end, pace) = (Stop::new(false), Pace::of(shape.threads));
     let over = Arc::new(AtomicBool::new(false));
-    let queue = match shape.flow {
-        Flow::Queued { bytes_max } => Some(Arc::new(Queue::new(bytes_max, shape.size))),
-        Flow::Asked | Flow::Poured => None,
-    };
+    let queue = matches!(shape.flow, Flow::Queued { .. }).then(Arc::<Queue>::default);
     let make = |index: usize, _| {
         let config = ControllerConfig { policy: settings.policy, ..shape.controller(&pace, index) };
         let supply = match &queue {
@@ -112,7 +109,7 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
                 let fill = move || queue::fill(&queue, shape, generator, end);
                 Builder::new().spawn_scoped(scope, fill).map_err(failed)?;
             }
-            let (found, rest) = watch(settings, shape, (&snapshots, queue.as_deref()), &nodes, stop)?;
+            let (found, rest) = watch(settings, shape, &snapshots, &nodes, stop)?;
             if shape.flow != Flow::Poured {
                 return Ok((found, rest));
             }
@@ -177,7 +174,7 @@ fn look(threads: &[Arc<Snapshot<ControllerSnapshot>>]) -> Result<ControllerSnaps
 fn watch(
     settings: &BenchSettings,
     shape: &Shape,
-    (snapshots, queue): (&[Arc<Snapshot<ControllerSnapshot>>], Option<&Queue>),
+    snapshots: &[Arc<Snapshot<ControllerSnapshot>>],
     nodes: &Nodes,
     stop: &AtomicBool,
 ) -> Result<(Measurement, String), Error> {
@@ -192,7 +189,11 @@ fn watch(
             Until::Count(count) => watched.events() >= count,
             Until::Elapsed(span) => watched.elapsed_s() >= span.as_secs_f64(),
         };
-        if is_over || queue.is_some_and(Queue::is_full) || stop.load(Ordering::Relaxed) {
+        let is_full = match shape.flow {
+            Flow::Queued { bytes_max } => watched.waiting() * shape.size >= bytes_max,
+            Flow::Asked | Flow::Poured => false,
+        };
+        if is_over || is_full || stop.load(Ordering::Relaxed) {
             break;
         }
     }
@@ -225,7 +226,7 @@ fn watch(
         ..shape.plan(settings.until, MEETING).unmeasured("farm", &link, verdict(&watched, stop))
     };
     let rest = match shape.flow {
-        Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max, queue.is_some_and(Queue::is_full)),
+        Flow::Queued { bytes_max } => table::queue(&watched, shape.size, bytes_max),
         Flow::Asked | Flow::Poured => String::new(),
     };
     Ok((found, rest))

@@ -8,15 +8,15 @@ pub use settings::BuilderSettings;
 pub use status::BuilderStatus;
 
 use crate::Error;
-use crate::conflicts::{All, Conflicts, Found};
 use crate::process::instance;
-use hodo_daemon::{Daemon, Reply, Snapshot, Target};
+use hodo_daemon::{Daemon, Reply, Snapshot};
 use hodo_farm::{Builder, BuilderConfig};
 use hodo_io::{Bell, Server};
 use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use thread::{BuilderThread, Discarded};
 
@@ -69,7 +69,7 @@ impl BuilderDaemon {
     pub fn run(self) -> Result<(), Error> {
         let BuilderDaemon { settings, snapshot, daemon, server } = self;
         let turned_away = server.turned_away();
-        let (discarded, conflicts) = (Arc::new(Discarded::default()), All::default());
+        let discarded = Arc::new(Discarded::default());
         let make = |_, _| {
             let thread = BuilderThread {
                 rounds: daemon.rounds("builder"),
@@ -77,19 +77,13 @@ impl BuilderDaemon {
                 turned_away: Arc::clone(&turned_away),
                 incomplete: 0,
                 told_at: Instant::ZERO,
-                awaited: Vec::new(),
-                awaited_at: Instant::ZERO,
-                health: Arc::clone(daemon.health()),
-                started_without: Vec::new(),
                 discarded: Arc::clone(&discarded),
-                conflicts: Conflicts::new(daemon.health(), &conflicts),
             };
             let config = BuilderConfig { instance: instance(), ..settings.config.clone() };
             (Builder::new(config), thread)
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         served.map_err(|why| Error::run(format!("serving {}", settings.listen), &why))?;
-        Found::check(*conflicts.lock().unwrap_or_else(PoisonError::into_inner))?;
         match discarded.events.load(Ordering::Relaxed) {
             0 => Ok(()),
             events => Err(Error::Discarded { events, max: discarded.max.load(Ordering::Relaxed) }),
@@ -117,10 +111,10 @@ fn start_daemon(settings: &BuilderSettings, snapshot: &Arc<Snapshot<BuilderSnaps
     Ok(daemon)
 }
 
-/// Returns the status of a running builder.
+/// Returns the page of a running builder's status.
 ///
 /// # Errors
 /// [`Error::Daemon`] if the page cannot be read, [`Error::NoStatus`] if it is not a builder's.
-pub fn read(of: &Target, within: Duration) -> Result<BuilderStatus, Error> {
-    BuilderStatus::parse(&hodo_daemon::fetch(of, status::PATH, within)?)
+pub fn read(pages: SocketAddr, within: Duration) -> Result<BuilderStatus, Error> {
+    BuilderStatus::parse(&hodo_daemon::fetch(pages, status::PATH, within)?)
 }

@@ -23,11 +23,10 @@ pub use text::uploaded;
 pub use thread::Decided;
 
 use crate::Error;
-use crate::conflicts::{All, Conflicts};
 use crate::process::instance;
 use control::OrderDispatch;
 use generator::Made;
-use hodo_daemon::Daemon;
+use hodo_daemon::{Daemon, Health};
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
@@ -75,7 +74,7 @@ impl ControllerDaemon {
         let orders = OrderDispatch::new(threads, &bell);
         let daemon = pages::start(&settings.daemon, settings.control, &status, &orders)?;
         orders.set_stop(daemon.stop());
-        let storage = store.map(|store| start_storage(&settings, store, &daemon)).transpose()?;
+        let storage = store.map(|store| start_storage(&settings, store, daemon.health())).transpose()?;
         let at = settings.listen;
         let server =
             Server::bind(&Address::Tcp(at), options).map_err(|why| Error::Listen { at, why: why.to_string() })?;
@@ -113,7 +112,7 @@ impl ControllerDaemon {
         let running = Arc::new(AtomicU32::new(threads as u32));
         let done = done(&recovered, settings.config.run);
         let pace = Pace::of(threads);
-        let (decided, conflicts) = (Arc::new(Mutex::new(Decided::default())), All::default());
+        let decided = Arc::new(Mutex::new(Decided::default()));
         let make = |index: usize, waker: Waker| {
             let ledger = if index == 0 { ledger(&recovered, settings.config.run) } else { Ledger::default() };
             let config = config(&settings, (Arc::clone(&pace), index));
@@ -130,8 +129,6 @@ impl ControllerDaemon {
                 until_done: settings.until_done,
                 turned_away: Arc::clone(&turned_away),
                 decided: Arc::clone(&decided),
-                conflicts: Conflicts::new(daemon.health(), &conflicts),
-                health: Arc::clone(daemon.health()),
                 orders: orders.orders(index),
                 state: ThreadState::default(),
             };
@@ -140,9 +137,8 @@ impl ControllerDaemon {
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         let stored = storage.map_or(Ok(()), |storage| storage.finish().map_err(Error::Store));
         served.map_err(|why| Error::run(format!("serving {at}"), &why)).and(stored)?;
-        let conflicts = *conflicts.lock().unwrap_or_else(PoisonError::into_inner);
         let decided = *decided.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(Decided { conflicts, ..decided })
+        Ok(decided)
     }
 }
 
@@ -157,11 +153,10 @@ fn open_store(settings: &ControllerSettings) -> Result<(Option<Store>, Recovered
 }
 
 /// Starts the threads of the store.
-fn start_storage(settings: &ControllerSettings, store: Store, daemon: &Daemon) -> Result<Storage, Error> {
+fn start_storage(settings: &ControllerSettings, store: Store, health: &Arc<Health>) -> Result<Storage, Error> {
     let asked = settings.store.as_ref().expect("there is a store");
-    let health = daemon.health();
     let uploader = asked.upload.as_ref().map(|to| upload::start(&asked.options.directory, to, health)).transpose()?;
-    let upload = uploader.map(|uploader| Upload { uploader, ending: Arc::clone(daemon.ending()) });
+    let upload = uploader.map(|uploader| Upload { uploader, within: settings.drain });
     let pace =
         StoragePace { commit_every: asked.commit_every, sync_every: asked.sync_every, sync_bytes: asked.sync_bytes };
     Storage::start(store, settings.threads, pace, upload, health)
@@ -185,8 +180,10 @@ fn config(settings: &ControllerSettings, pace: (Arc<Pace>, usize)) -> Controller
 fn done(recovered: &Recovered, run: u32) -> Ranges {
     let mut done = Ranges::default();
     if let Some(ledger) = recovered.runs.get(&run) {
-        for range in ledger.decided().iter() {
-            done.insert_range(range);
+        for verdict in hodo_store::Verdict::ALL {
+            for range in ledger.of(verdict).iter() {
+                done.insert_range(range);
+            }
         }
     }
     done
@@ -198,10 +195,11 @@ fn ledger(recovered: &Recovered, current: u32) -> Ledger {
     let others: Vec<_> = recovered.runs.iter().filter(|(run, _)| **run != current).collect();
     let (over, open) = others.split_at(others.len().saturating_sub(Ledger::RUNS_MAX - 1));
     for (run, known) in open.iter().copied().chain(recovered.runs.get_key_value(&current)) {
-        let verdicts = [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete]
-            .map(|verdict| (verdict, known.of(stored_verdict(verdict)).len()));
-        // There is room for each run.
-        let _ = ledger.recover(*run, &verdicts, known.decided().iter());
+        for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
+            let ranges: Vec<_> = known.of(stored_verdict(verdict)).iter().collect();
+            // There is room for each.
+            let _ = ledger.recover(*run, verdict, &ranges);
+        }
     }
     if let Some((run, _)) = over.last() {
         ledger.forget(**run);

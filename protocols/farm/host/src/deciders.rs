@@ -209,7 +209,6 @@ impl<T: FnMut(Notice<'_>)> Attendant for NodeThread<T> {
     }
 
     fn drain(&mut self) -> Option<Command> {
-        self.queue.begin_to_end();
         Some(Command::Drain)
     }
 

@@ -47,33 +47,6 @@ pub enum Error {
         /// The most bytes that a node takes.
         max: u32,
     },
-    /// Nodes could not decide on events.
-    #[error(
-        "{events} events were quarantined: as many nodes as --deaths says failed or died over each. What came is kept apart in the store, where \
-         there is one: hodo farm export --verdict quarantined"
-    )]
-    Quarantined {
-        /// The number of events.
-        events: u64,
-    },
-    /// Events came under numbers that other data has.
-    #[error(
-        "{events} events came under numbers that other data has, first event {event} of run {run} from {role} {source_number}: a \
-         count that began anew or ran over, or two sources with the same numbers? What came is kept apart in the store, where there \
-         is one: hodo farm export --verdict conflict"
-    )]
-    Conflicts {
-        /// The number of events.
-        events: u64,
-        /// The run of the first.
-        run: u32,
-        /// The number of the first.
-        event: u64,
-        /// The role of who gave it.
-        role: &'static str,
-        /// The number of who gave it.
-        source_number: u32,
-    },
     /// Recorded events cannot be read.
     #[error("--replay: {0}")]
     Replay(String),

@@ -5,7 +5,6 @@
 
 pub mod bench;
 pub mod builder;
-mod conflicts;
 pub mod controller;
 mod deciders;
 mod error;

@@ -234,10 +234,6 @@ fn link_error(channel: u32, error: hodo_farm::Error) -> LinkError {
 pub(crate) fn answer(event: node::Event, process: fn() -> FarCounters) -> Option<node::Command> {
     match event {
         node::Event::ReportAsked(peer, value) => Some(node::Command::Report { peer, value, process: process() }),
-        node::Event::Left(_, error @ hodo_farm::Error::TooMuchMemory(_)) => {
-            tracing::warn!("a controller is gone: {error}");
-            None
-        }
         _ => None,
     }
 }

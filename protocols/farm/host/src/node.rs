@@ -7,7 +7,6 @@ use crate::{Deciding, Error};
 use hodo_farm::node::{Command, Event};
 use hodo_farm::{Node, NodeConfig};
 use hodo_io::{Attendant, Server, Stop};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Settings of a process of nodes.
@@ -27,7 +26,7 @@ pub struct NodeSettings {
 ///
 /// # Errors
 /// [`Error::Settings`] if there is no such program, [`Error::Run`] if the network fails.
-pub fn run(settings: &NodeSettings, stop: &Arc<Stop>) -> Result<(), Error> {
+pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
     let NodeSettings { config, programs, drain, process } = settings;
     let options = process.serve_options(1, config.controllers.len() + 16);
     if let Some(programs) = programs {

@@ -7,7 +7,7 @@ use hodo_farm::Node;
 use hodo_farm::controller::FarCounters;
 use hodo_farm::wire::NODES_PORT;
 use hodo_io::{Clock, Endpoint, Sockets};
-use hodo_machine::{Address, Allowance, Pool, Transport};
+use hodo_machine::{Address, Transport};
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, check_size, in_parts,
@@ -66,11 +66,10 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
 /// Binds nodes: one for each connection.
 pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     let config = FarmOptions::of(uri)?.nodes(settings.size_max);
-    let (allowance, pool) = (Allowance::of_bytes(settings.memory), Pool::default());
     // Without options: what the nodes do is nothing that their controller has to say.
     let place = uri.with_options(|_| false);
     let service = Service {
-        make: move |_| Node::new(config.clone()).charging(allowance, pool.clone()),
+        make: move |_| Node::new(config.clone()),
         answer: |event| link::answer(event, process_counters),
         transport: Transport::Stream,
         threads: settings.thread_count(),

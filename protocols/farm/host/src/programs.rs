@@ -2,17 +2,17 @@
 
 mod exec;
 mod process;
+mod watch;
 
 use crate::{Deciding, Error, Notice, decide};
 use exec::Exec;
-use hodo_daemon::Ending;
 use hodo_io::Stop;
 use process::Process;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
+use watch::Watch;
 
 /// Programs of users that decide on events.
 #[derive(Debug, Clone)]
@@ -36,24 +36,11 @@ pub enum Started {
     ForEachEvent,
 }
 
-/// Returns whether the decision of a program is needed.
-type Needed = Arc<dyn Fn() -> bool + Send + Sync>;
-
-/// The reason of a decision that was not waited for.
-const KILLED: &str = "the node ends before its decider has decided";
-
-/// Returns that every decision is needed.
-#[cfg(test)]
-fn always() -> Needed {
-    Arc::new(|| true)
-}
-
 /// Has events decided by programs until `stop` is set.
-pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Arc<Stop>) -> Result<(), Error> {
+pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Stop) -> Result<(), Error> {
     let Programs { started, command, workers, within } = programs;
     check(command.first().map_or(OsStr::new(""), OsString::as_os_str))?;
-    let ending = Ending::new(stop, deciding.drain);
-    let needed: Needed = Arc::new(move || !ending.is_over());
+    let watch = Watch::start().map_err(|why| Error::run("starting the thread that watches programs", &why))?;
     let (within, output_max) = (*within, deciding.node.event_max);
     let told = |notice: Notice<'_>| match notice {
         Notice::Failed { event, why } => tracing::warn!("event {event}: {why}"),
@@ -62,10 +49,10 @@ pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Arc<Stop>) -> 
         Notice::Passed(_) => {}
     };
     let done = if *started == Started::Once {
-        let deciders = (0..*workers).map(|worker| Process::new(command, worker, within, output_max, &needed));
+        let deciders = (0..*workers).map(|worker| Process::new(command, worker, within, output_max, &watch));
         decide(deciding, deciders.collect(), told, stop)
     } else {
-        let deciders = (0..*workers).map(|worker| Exec::new(command, worker, within, output_max, &needed));
+        let deciders = (0..*workers).map(|worker| Exec::new(command, worker, within, output_max, &watch));
         decide(deciding, deciders.collect(), told, stop)
     };
     done.map_err(|why| Error::run("deciding", &why))

@@ -1,6 +1,5 @@
 //! A source of a farm whose events a program reads out of its detector, on threads of its own.
 
-use crate::source::BEHIND;
 use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{NoSupply, Source, SourceConfig};
@@ -66,12 +65,6 @@ pub struct ReadoutCounters {
     pub incomplete: u64,
     /// Had their verdict already.
     pub duplicate: u64,
-    /// Had numbers that other data has: they were kept apart. A count that began anew, perhaps, or another source with these numbers.
-    pub conflict: u64,
-    /// Came too late: their events went on without them.
-    pub without: u64,
-    /// Times that the builder counted it as gone, since it submitted nothing for too long although events waited for its fragments.
-    pub behind: u64,
     /// Larger than the far end takes, and left out.
     pub too_large: u64,
     /// Without a verdict.
@@ -277,12 +270,10 @@ impl Attendant for ReadoutThread {
 
     fn told(&mut self, event: Event) -> Option<Command> {
         self.note(|state| match event {
-            Event::Answered { run, event, verdict, duplicate, conflict, without } => {
+            Event::Answered { run, event, verdict, duplicate } => {
                 state.release((run, event));
                 let counters = &mut state.counters;
                 *match verdict {
-                    _ if conflict => &mut counters.conflict,
-                    _ if without => &mut counters.without,
                     _ if duplicate => &mut counters.duplicate,
                     Verdict::Accepted => &mut counters.accepted,
                     Verdict::Rejected => &mut counters.rejected,
@@ -296,11 +287,7 @@ impl Attendant for ReadoutThread {
                 keys.into_iter().for_each(|key| state.release(key));
             }
             Event::Joined(_) => state.counters.away = None,
-            Event::Left(error) => {
-                let is_behind = matches!(error, hodo_farm::Error::RefusedBy { code: BEHIND });
-                state.counters.behind += u64::from(is_behind);
-                state.counters.away = Some(error.to_string());
-            }
+            Event::Left(error) => state.counters.away = Some(error.to_string()),
             Event::Ended => {}
         });
         None

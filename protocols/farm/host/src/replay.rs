@@ -39,7 +39,6 @@ pub struct Replay {
     pace: Option<Pace>,
     /// The next event, which is not due yet.
     next: Option<(u32, EventData)>,
-    is_hurried: bool,
     /// The run of the event that was given last.
     run: Option<u32>,
     /// Events that were read, and those that were chosen.
@@ -61,7 +60,6 @@ impl Replay {
             pace: settings.rate.map(|rate| Pace::new(rate, settings.poisson, settings.seed)),
             settings: settings.clone(),
             next: None,
-            is_hurried: false,
             run: None,
             read: 0,
             chosen: 0,
@@ -87,7 +85,7 @@ impl Replay {
                     }
                     continue;
                 }
-                Ok(Some(Item::Verdicts(_) | Item::Conflict(_))) => continue,
+                Ok(Some(Item::Verdicts(_))) => continue,
                 Ok(Some(Item::Damaged(damage))) => Finding::Damaged(damage),
                 Ok(Some(Item::Torn(damage))) => Finding::Unfinished(damage),
                 Ok(None) => return None,
@@ -111,7 +109,7 @@ impl Supply for Replay {
             self.next = self.read();
         }
         if self.next.is_some()
-            && let Some(Err(due)) = self.pace.as_mut().filter(|_| !self.is_hurried).map(|pace| pace.take(now))
+            && let Some(Err(due)) = self.pace.as_mut().map(|pace| pace.take(now))
         {
             return Next::Later(due);
         }
@@ -122,10 +120,6 @@ impl Supply for Replay {
 
     fn run(&self) -> Option<u32> {
         self.run
-    }
-
-    fn hurry(&mut self, is_hurried: bool) {
-        self.is_hurried = is_hurried;
     }
 
     fn is_paced(&self) -> bool {

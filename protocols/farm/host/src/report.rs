@@ -109,10 +109,9 @@ pub fn tables(status: &Status) -> Vec<Table> {
     let balance = Table {
         title: format!("Events of run {}", status.run),
         note: format!(
-            "Each event that was taken in stands in one of the other rows{}. {duplicates} were offered again{}, {} found no \
+            "Each event that was taken in stands in one of the other rows{}. {duplicates} were offered again, {} found no \
              token, {} were given to another node; dead time {:.2} %{cpu}.",
             partial(&status.events),
-            conflicts(&status.events),
             status.events.found_no_token,
             status.events.redispatched,
             100.0 * status.dead_time_s / status.uptime_s.max(1e-9)
@@ -143,14 +142,6 @@ pub fn tables(status: &Status) -> Vec<Table> {
         rows: there.chain(status.nodes_gone.iter().map(|node| row(node, true))).collect(),
     };
     vec![balance, shares]
-}
-
-/// Returns the words about events under numbers that other data has, if there were any.
-fn conflicts(events: &Events) -> String {
-    match events.conflicts {
-        0 => String::new(),
-        conflicts => format!(", {conflicts} came under numbers that other data has and are kept apart"),
-    }
 }
 
 /// Returns the events that stand in one of the rows and were not as they should be.

@@ -15,10 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+/// The far end's code for numbers with more gaps than it remembers.
+const TOO_MANY_GAPS: u64 = hodo_farm::Error::TooManyGaps { max: 0 }.code();
+
 /// The far end's code for a run that it has not opened.
 const NO_SUCH_RUN: u64 = hodo_farm::Error::NoSuchRun { run: 0 }.code();
-/// The far end's code for a source that gave nothing for too long although events waited for it.
-pub(crate) const BEHIND: u64 = hodo_farm::Error::Behind { seconds: 0 }.code();
 
 /// Settings of a source.
 #[derive(Debug, Clone)]
@@ -56,16 +57,21 @@ pub enum SourceEvents {
 pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error> {
     let options = settings.process.serve_options(1, 16);
     let damaged = Arc::new(AtomicBool::new(false));
-    let supply = match &settings.events {
-        SourceEvents::Recorded(replay) => EventOrigin::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)),
-        SourceEvents::Made(made) => EventOrigin::Made(Box::new(Generator::new(made.clone(), Ranges::default()))),
+    let (given, replays) = match &settings.events {
+        SourceEvents::Recorded(replay) => {
+            (EventOrigin::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
+        }
+        SourceEvents::Made(made) => {
+            (EventOrigin::Made(Box::new(Generator::new(made.clone(), Ranges::default()))), false)
+        }
     };
+    let supply = UntilStopped { given, stop: Arc::clone(stop) };
     let datagram = settings.datagram;
     let transport = if datagram.is_some() { Transport::Datagram } else { Transport::Stream };
     let (to, run) = (Address::of(transport, settings.to), settings.run.unwrap_or(1));
     let config = SourceConfig { instance: instance(), datagram, ..SourceConfig::new(to, settings.number, run) };
     let mut summary = Summary { is_udp: datagram.is_some(), ..Summary::default() };
-    let thread = SourceThread { over: false, summary: &mut summary };
+    let thread = SourceThread { over: false, replays, summary: &mut summary };
     let make = || (Source::new(config, supply), thread);
     let attended = Server::new(options).with_drain(settings.drain).attend_here(make, stop);
     attended.map_err(|why| Error::run(format!("sending events to {}", settings.to), &why))?;
@@ -81,11 +87,9 @@ pub struct Summary {
     quarantined: u64,
     incomplete: u64,
     duplicate: u64,
-    conflict: u64,
-    without: u64,
-    /// Times that it gave nothing for too long.
-    behind: u64,
     too_large: u64,
+    /// The far end will not take the rest, however often it is given.
+    gave_up: bool,
     /// Recorded events had to be left out.
     damaged: bool,
     is_udp: bool,
@@ -98,7 +102,7 @@ impl Summary {
     /// Returns whether every event has its verdict, and none was left out.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.kept.get() == 0 && self.too_large + self.conflict + self.without + self.behind == 0 && !self.damaged
+        self.kept.get() == 0 && self.too_large == 0 && !self.gave_up && !self.damaged
     }
 
     /// Returns the verdicts in one line for people.
@@ -106,18 +110,17 @@ impl Summary {
     pub fn text(&self) -> String {
         let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = self;
         let kept = self.kept.get();
-        let some = |count, says| if count == 0 { String::new() } else { format!(", {count} {says}") };
-        let too_large = some(self.too_large, "too large and skipped");
-        let conflict = some(self.conflict, "kept apart because other data has their numbers");
-        let without = some(self.without, "too late for their events");
-        let behind = some(self.behind, "times counted as gone, since it gave nothing for too long");
+        let too_large = match self.too_large {
+            0 => String::new(),
+            skipped => format!(", {skipped} too large and skipped"),
+        };
         let lost = match self.sent_again.get() {
             _ if !self.is_udp => String::new(),
             again => format!(", parts lost and sent again {again} times"),
         };
         format!(
             "{accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, {duplicate} \
-             given twice, {kept} without a verdict{conflict}{without}{behind}{too_large}{lost}"
+             given twice, {kept} without a verdict{too_large}{lost}"
         )
     }
 }
@@ -128,30 +131,30 @@ enum EventOrigin {
     Recorded(Box<Replay>),
 }
 
-impl Supply for EventOrigin {
+/// Gives events until the source is to stop; those that were given get their verdict then.
+struct UntilStopped {
+    given: EventOrigin,
+    stop: Arc<AtomicBool>,
+}
+
+impl Supply for UntilStopped {
     fn next(&mut self, now: Instant) -> Next {
-        match self {
+        match &mut self.given {
+            _ if self.stop.load(Ordering::Relaxed) => Next::Ended,
             EventOrigin::Made(generator) => generator.next(now),
             EventOrigin::Recorded(replay) => replay.next(now),
         }
     }
 
     fn run(&self) -> Option<u32> {
-        match self {
+        match &self.given {
             EventOrigin::Made(_) => None,
             EventOrigin::Recorded(replay) => replay.run(),
         }
     }
 
-    fn hurry(&mut self, is_hurried: bool) {
-        match self {
-            EventOrigin::Made(generator) => generator.hurry(is_hurried),
-            EventOrigin::Recorded(replay) => replay.hurry(is_hurried),
-        }
-    }
-
     fn is_paced(&self) -> bool {
-        match self {
+        match &self.given {
             EventOrigin::Made(generator) => generator.is_paced(),
             EventOrigin::Recorded(replay) => replay.is_paced(),
         }
@@ -161,39 +164,22 @@ impl Supply for EventOrigin {
 /// The thread of a source: counts verdicts and logs what is wrong.
 struct SourceThread<'a> {
     over: bool,
+    replays: bool,
     summary: &'a mut Summary,
 }
 
 impl SourceThread<'_> {
-    fn note(&self, source: &Source<EventOrigin>) {
+    fn note(&self, source: &Source<UntilStopped>) {
         self.summary.kept.set(source.kept());
         self.summary.sent_again.set(source.sent_again());
     }
 }
 
 impl Attendant for SourceThread<'_> {
-    type Machine = Source<EventOrigin>;
+    type Machine = Source<UntilStopped>;
 
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
-            Event::Answered { run, event, conflict: true, .. } => {
-                if self.summary.conflict == 0 {
-                    // The others are counted: there may be many.
-                    tracing::error!(
-                        "other data has the number {event} of run {run}: this is kept apart; did the count of this source begin anew, or has \
-                         another one the same numbers?"
-                    );
-                }
-                self.summary.conflict += 1;
-            }
-            Event::Answered { run, event, without: true, .. } => {
-                if self.summary.without == 0 {
-                    tracing::error!(
-                        "event {event} of run {run} went on without this source's fragment, which came too late"
-                    );
-                }
-                self.summary.without += 1;
-            }
             Event::Answered { duplicate: true, .. } => self.summary.duplicate += 1,
             Event::Answered { verdict, .. } => {
                 *match verdict {
@@ -206,12 +192,14 @@ impl Attendant for SourceThread<'_> {
             Event::Joined(hello) => {
                 tracing::debug!("the {} takes up to {} events", hello.role.name(), hello.credits);
             }
+            Event::Left(hodo_farm::Error::RefusedBy { code }) if self.replays && code == TOO_MANY_GAPS => {
+                self.summary.gave_up = true;
+                tracing::error!(
+                    "the numbers of the recorded events have more gaps than a run may have; add --renumber"
+                );
+            }
             Event::Left(hodo_farm::Error::RefusedBy { code: NO_SUCH_RUN }) => {
                 tracing::warn!("the run of these events is not open there: `hodo farm set-run` opens it; trying again");
-            }
-            Event::Left(hodo_farm::Error::RefusedBy { code: BEHIND }) => {
-                tracing::error!("this source gave nothing for too long: events went on without it there; trying again");
-                self.summary.behind += 1;
             }
             Event::Left(error) => tracing::warn!("{error}; trying again"),
             Event::TooLarge { event, size, max } => {
@@ -228,23 +216,19 @@ impl Attendant for SourceThread<'_> {
         None
     }
 
-    fn is_over(&self, source: &Source<EventOrigin>) -> bool {
+    fn is_over(&self, source: &Source<UntilStopped>) -> bool {
         self.note(source);
-        self.over
+        self.over || self.summary.gave_up
     }
 
-    fn look_in(&mut self, _: Instant, source: &Source<EventOrigin>) -> Option<Command> {
+    fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
         self.note(source);
         None
     }
 
-    fn drain(&mut self) -> Option<Command> {
-        Some(Command::End)
-    }
-
-    fn is_drained(&self, source: &Source<EventOrigin>) -> bool {
+    fn is_drained(&self, source: &Source<UntilStopped>) -> bool {
         self.note(source);
-        source.is_ended()
+        source.kept() == 0
     }
 }
 

@@ -3,9 +3,6 @@
 mod config;
 mod dispatch;
 mod even;
-mod flight;
-mod leaving;
-mod memory;
 mod nodes;
 mod report;
 pub(crate) mod sources;
@@ -16,21 +13,20 @@ use crate::dials::Dials;
 use crate::greetings::{Greetings, host};
 use crate::inbound::{Intake, Message};
 use crate::ledger::{Ledger, Standing};
-use crate::lines::{Gone, Lines};
-use crate::sums::Sums;
+use crate::lines::{Gone, Lines, Silence};
 use crate::supply::Supply;
 use crate::wire::{FLAG_NO_TOKENS, Header, Hello, Kind, Role, Token};
 use crate::{Counts, Error};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
-pub use config::{Command, ControllerConfig, Event, Final, Policy, REMEMBERED};
+pub use config::{Command, ControllerConfig, Event, Final, Policy};
 use core::time::Duration;
 use even::Even;
 pub use even::Pace;
-use hodo_machine::{Address, Charges, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
 pub use nodes::NodeShare;
-use nodes::{Member, NONE, NodeLine, Origin, PendingEvent, Queue};
+use nodes::{Dispatched, Member, NodeLine, Origin, PendingEvent, Queue};
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
 use stages::Stages;
@@ -70,8 +66,7 @@ struct Accounts {
     serials: u64,
     /// Sources and builders that are connected.
     givers: u32,
-    /// Bytes of events in hand of all givers, and of those whose givers are gone.
-    in_hand: u64,
+    /// Bytes of events in hand whose givers are gone.
     orphaned: u64,
     /// Windows that the givers have.
     granted: u64,
@@ -99,7 +94,6 @@ pub struct Controller<S> {
     /// Events over which a node failed or died: each is given to a node that has nothing else.
     suspects: VecDeque<PendingEvent>,
     ledger: Ledger,
-    sums: Sums,
     commits: Commits,
     accounts: Accounts,
     events: VecDeque<Event>,
@@ -127,16 +121,14 @@ impl<S: Supply> Controller<S> {
             // Where that fails the run is over, and every event of it is refused.
             let _ = ledger.open(*run);
         }
-        let charges = Charges::new(config.allowance(), config.shared.clone());
         Controller {
             feed: Feed { supply, at: Instant::ZERO, ended: false },
-            lines: Lines::with_arriving(config.output_bytes).charging(charges),
+            lines: Lines::with_arriving(config.output_bytes),
             queue: Queue::new(config.policy),
             even: Even::new(config.ahead_max.filter(|_| config.policy == Policy::TokenFifo), config.pace.clone()),
             waiting: VecDeque::new(),
             suspects: VecDeque::new(),
             ledger,
-            sums: Sums::new(config.remembered),
             commits: Commits::default(),
             accounts: Accounts::default(),
             events: VecDeque::new(),
@@ -164,7 +156,7 @@ impl<S: Supply> Controller<S> {
     /// Returns how many events of the run have a verdict, those of earlier processes included.
     #[must_use]
     pub fn decided(&self) -> u64 {
-        self.ledger.decided(self.run)
+        self.ledger.decided(self.run).map_or(0, hodo_machine::Ranges::count)
     }
 
     /// Returns the current state.
@@ -294,8 +286,6 @@ impl<S: Supply> Controller<S> {
         let run = self.run;
         match self.ledger.offer_own(run, number) {
             Ok(Standing::New) => {}
-            // Whoever made it knows which events were not decided.
-            Ok(Standing::Passed) if self.ledger.enter_made(run, number) => {}
             Ok(_) => return,
             Err(_) => {
                 self.counters.not_taken += 1;
@@ -304,12 +294,12 @@ impl<S: Supply> Controller<S> {
         }
         self.counters.bytes_in += payload.len() as u64;
         let (event, origin) = (number, Origin::Here);
-        self.waiting.push_back(PendingEvent { run, event, kind, failures: NONE, stamped, payload, origin, came: now });
+        self.waiting.push_back(PendingEvent { run, event, kind, deaths: 0, stamped, payload, origin, came: now });
     }
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
         let host = host(address);
-        self.lines.insert(now, (peer, address), Member::Greeting { host }, Intake::NONE, self.config.greeting);
+        self.lines.insert(now, peer, Member::Greeting { host }, Intake::NONE, self.config.greeting);
         if !peer.is_accepted() {
             // Who opens a connection to a node speaks first.
             let hello = self.hello(0, 0);
@@ -342,7 +332,7 @@ impl<S: Supply> Controller<S> {
                         return self.end(now, peer, error);
                     }
                 }
-                Ok(None) => return self.charge(now, peer),
+                Ok(None) => return,
                 Err(error @ Error::OverData { .. }) => match self.lines.greediest() {
                     Some(greedy) if greedy != peer => self.end(now, greedy, error),
                     _ => return self.end(now, peer, error),
@@ -389,7 +379,7 @@ impl<S: Supply> Controller<S> {
                 self.lines.check_owed(peer)
             }
             (_, Message::Pong) => Ok(()),
-            (Member::Node(node), Message::Drain(_)) => {
+            (Member::Node(node), Message::Drain) => {
                 node.draining = true;
                 self.suspects.extend(node.reserved.take());
                 self.suspects_due = true;
@@ -397,7 +387,7 @@ impl<S: Supply> Controller<S> {
                 self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
                 Ok(())
             }
-            (Member::Giver(giver), Message::Drain(_)) => {
+            (Member::Giver(giver), Message::Drain) => {
                 giver.drained = true;
                 Ok(())
             }
@@ -449,6 +439,81 @@ impl<S: Supply> Controller<S> {
         let look = self.config.deadline.unwrap_or(Duration::MAX).min(self.config.silence / 4);
         self.lines.look_by(peer, now + look);
         Ok(())
+    }
+
+    /// Sends a peer away; what it had is given to others.
+    fn end(&mut self, now: Instant, peer: Peer, error: Error) {
+        let Some(member) = self.lines.end(peer, &error) else { return };
+        self.gone(peer, member, error);
+        self.dials.again(now, peer);
+    }
+
+    fn gone(&mut self, peer: Peer, member: Member, error: Error) {
+        if let Some(count) = self.counters.ended.get_mut(error.code() as usize) {
+            *count += 1;
+        }
+        if error.is_misbehaviour() {
+            self.counters.misbehaved += 1;
+        }
+        let (hello, taken_back, share) = match member {
+            Member::Greeting { host } => {
+                if peer.is_accepted() {
+                    self.greetings.over(host, peer);
+                }
+                self.counters.refused += 1;
+                return self.events.push_back(Event::Refused(peer, error));
+            }
+            Member::Giver(giver) => {
+                self.accounts.givers -= 1;
+                self.accounts.granted -= giver.window;
+                self.accounts.orphaned += giver.in_hand;
+                (giver.hello, 0, None)
+            }
+            Member::Node(node) => {
+                self.queue.leave(&mut self.lines, peer);
+                self.even.forget(peer);
+                self.counters.nodes_lost += 1;
+                let taken_back = node.given.len() as u32;
+                let number = node.hello.number;
+                for Dispatched { held, .. } in node.given {
+                    self.failed(held, number);
+                }
+                self.suspects.extend(node.reserved);
+                self.suspects_due = true;
+                (node.hello, taken_back, Some(node.share))
+            }
+        };
+        self.events.push_back(Event::Left { peer, hello, error, taken_back, share });
+    }
+
+    /// Ends a peer that has not greeted in time, was silent for too long, or took too long for an event.
+    fn look_at(&mut self, now: Instant, peer: Peer) {
+        let Some(line) = self.lines.at(peer) else { return };
+        let mut next = None;
+        let wrong = match &mut line.state {
+            Member::Greeting { .. } => Some(Error::NoGreeting),
+            Member::Giver(giver) if self.state == State::Draining => {
+                // One that does not answer to it has what is in hand of it, and gives no more.
+                let until = self.draining_since + self.config.silence;
+                giver.drained |= until <= now;
+                next = (!giver.drained).then_some(until);
+                None
+            }
+            Member::Giver(_) => None,
+            Member::Node(node) => self.config.deadline.and_then(|deadline| {
+                // It takes one after the other.
+                let given = node.given.front();
+                let until = given.map_or(now, |given| given.at.max(node.answered_at)) + deadline;
+                next = Some(until);
+                given.filter(|_| until <= now).map(|given| Error::Overdue { event: given.held.event })
+            }),
+        };
+        let silent = || (self.lines.silence(now, peer, self.config.silence) == Silence::Long).then_some(Error::Silent);
+        match (wrong.or_else(silent), next) {
+            (Some(error), _) => self.end(now, peer, error),
+            (None, Some(at)) => self.lines.look_by(peer, at),
+            (None, None) => {}
+        }
     }
 }
 
@@ -514,10 +579,6 @@ impl<S: Supply> Machine for Controller<S> {
         let supply = (!self.feed.ended && self.feed.at > now && self.feed.at < Instant::MAX).then_some(self.feed.at);
         let deadlines = [self.dials.deadline(), supply, self.lines.next_look(), self.even.deadline()];
         Output::Idle(deadlines.into_iter().flatten().min())
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.lines.charges)
     }
 
     fn stamped(&mut self, stamp: Stamp) {

@@ -157,7 +157,6 @@ pub struct Generator {
     largest: usize,
     made: u64,
     pace: Option<Pace>,
-    is_hurried: bool,
     /// Events that are not to be made again: they have their verdict.
     done: crate::Ranges,
 }
@@ -176,7 +175,7 @@ impl Generator {
         }
         let slab = slab.freeze();
         let pace = config.rate.map(|rate| Pace::new(rate, config.poisson, config.seed));
-        Generator { slab, largest, made: 0, pace, is_hurried: false, done, config }
+        Generator { slab, largest, made: 0, pace, done, config }
     }
 
     /// Bytes of the event with this number, where its size is spread: it follows from the number.
@@ -214,8 +213,7 @@ impl Supply for Generator {
             }
             let number = self.config.first + self.made * self.config.step.max(1);
             if !self.done.contains(number) {
-                let pace = self.pace.as_mut().filter(|_| !self.is_hurried);
-                if let Some(Err(due)) = pace.map(|pace| pace.take(now)) {
+                if let Some(Err(due)) = self.pace.as_mut().map(|pace| pace.take(now)) {
                     return Next::Later(due);
                 }
                 let event = self.event(number);
@@ -226,10 +224,6 @@ impl Supply for Generator {
             let missing = self.done.first_missing(number);
             self.made += (missing - number).div_ceil(self.config.step.max(1)).max(1);
         }
-    }
-
-    fn hurry(&mut self, is_hurried: bool) {
-        self.is_hurried = is_hurried;
     }
 
     fn is_paced(&self) -> bool {

@@ -1,5 +1,5 @@
 use crate::wire::{Role, VERSION};
-use hodo_machine::{Closed, Over};
+use hodo_machine::Closed;
 use thiserror::Error;
 
 /// An error of one peer.
@@ -66,6 +66,12 @@ pub enum Error {
     Unasked {
         /// The event that it names.
         event: u64,
+    },
+    /// The events of the run have more gaps than can be remembered.
+    #[error("the event numbers have more than {max} gaps; number events consecutively")]
+    TooManyGaps {
+        /// The bound.
+        max: usize,
     },
     /// A run that is over, or that nobody has opened.
     #[error("run {run} is not open here; open it with `hodo farm set-run {run}`, or give its events another run")]
@@ -134,14 +140,6 @@ pub enum Error {
         /// The bound.
         max: u32,
     },
-    /// A source that gave nothing although events waited for it: others went on without it.
-    #[error(
-        "it gave nothing for too long ({seconds} s) while events waited for it: they go on without it; see --behind at the builder"
-    )]
-    Behind {
-        /// How long it may give nothing, in whole seconds.
-        seconds: u64,
-    },
     /// A node that can never take an event, whose place another took.
     #[error(
         "it had no event and no credit left to take one, and another node needed one of the {max} places; give it credits"
@@ -150,9 +148,6 @@ pub enum Error {
         /// The bound.
         max: u32,
     },
-    /// More memory is retained for peers than is allowed, and this one has most of it.
-    #[error("{0}")]
-    TooMuchMemory(Over),
 }
 
 impl Error {
@@ -170,6 +165,7 @@ impl Error {
             Error::TooLarge { .. } => 8,
             Error::OverCredit { .. } => 9,
             Error::Unasked { .. } => 10,
+            Error::TooManyGaps { .. } => 11,
             Error::NoSuchRun { .. } => 12,
             Error::Full { .. } => 13,
             Error::Replaced { .. } => 14,
@@ -184,13 +180,11 @@ impl Error {
             Error::OverData { .. } => 23,
             Error::Idle { .. } => 24,
             Error::NoCredits { .. } => 25,
-            Error::Behind { .. } => 26,
-            Error::TooMuchMemory(_) => 27,
         }
     }
 
-    /// The name of each code in counters; there is none with the codes 0 and 11.
-    pub const REASONS: [&'static str; 28] = [
+    /// The name of each code in counters; there is none with the code 0.
+    pub const REASONS: [&'static str; 26] = [
         "none",
         "another-protocol",
         "version",
@@ -202,7 +196,7 @@ impl Error {
         "too-large",
         "over-credit",
         "unasked-token",
-        "none",
+        "too-many-gaps",
         "no-such-run",
         "full",
         "replaced",
@@ -217,8 +211,6 @@ impl Error {
         "over-data",
         "idle",
         "no-credits",
-        "behind",
-        "too-much-memory",
     ];
 
     /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.
@@ -229,12 +221,6 @@ impl Error {
             }
             _ => self,
         }
-    }
-
-    /// Tells whether an operator is to know that a peer was ended for it: it broke the rules, or had most of too much memory.
-    #[must_use]
-    pub const fn is_to_be_logged(&self) -> bool {
-        self.is_misbehaviour() || matches!(self, Error::TooMuchMemory(_))
     }
 
     /// Tells whether the peer broke the rules, rather than being gone or late.

@@ -8,9 +8,6 @@ use core::ops::Range;
 /// A payload is received straight into its place while this much of it is outstanding.
 const LANDING_FROM: usize = 4096;
 
-/// The first room for an event; what is larger has all its room once that is full.
-const FIRST_OF_EVENT: usize = 1 << 20;
-
 /// The messages in what one peer sends.
 #[derive(Debug)]
 pub(crate) struct Inbound {
@@ -62,8 +59,7 @@ pub(crate) enum Message {
     Run(u32),
     Ping(u64),
     Pong,
-    /// The number behind the last event that is still taken, or of a source that behind its last one.
-    Drain(u64),
+    Drain,
     Refused(u64),
     Report(u64),
     Counters(Bytes),
@@ -97,7 +93,7 @@ impl Message {
             Message::Run(_) => Kind::Run.code(),
             Message::Ping(_) => Kind::Ping.code(),
             Message::Pong => Kind::Pong.code(),
-            Message::Drain(_) => Kind::Drain.code(),
+            Message::Drain => Kind::Drain.code(),
             Message::Refused(_) => Kind::Refused.code(),
             Message::Report(_) => Kind::Report.code(),
             Message::Counters(..) => Kind::Counters.code(),
@@ -145,7 +141,7 @@ impl Inbound {
             }
             let buffer = match head {
                 Head::Token(_) => Some(BytesMut::new()),
-                Head::Plain(_) => keep.then(|| pool.take(length.min(FIRST_OF_EVENT))),
+                Head::Plain(_) => keep.then(|| pool.take(length)),
             };
             self.body = Some(Body { head, buffer, filled: 0, length });
             if let Head::Token(token) = head
@@ -205,10 +201,7 @@ impl Inbound {
             let mut take = (body.length - body.filled).min(bytes.len());
             if let Some(buffer) = &mut body.buffer {
                 if body.filled == buffer.len() {
-                    match body.head {
-                        Head::Token(_) => pool.extend(buffer, body.length)?,
-                        Head::Plain(_) => grow(buffer, body.length),
-                    }
+                    pool.extend(buffer, body.length)?;
                 }
                 take = take.min(buffer.len() - body.filled);
                 buffer[body.filled..body.filled + take].copy_from_slice(&bytes[..take]);
@@ -232,12 +225,6 @@ impl Inbound {
         }
     }
 
-    /// Returns the room for a message that is arriving.
-    #[inline]
-    pub(crate) fn room(&self) -> usize {
-        self.body.as_ref().and_then(|body| body.buffer.as_ref()).map_or(0, BytesMut::len)
-    }
-
     /// Tells whether a part of a message has come.
     pub(crate) const fn is_amid(&self) -> bool {
         self.filled > 0 || self.body.is_some()
@@ -258,14 +245,6 @@ impl Inbound {
     }
 }
 
-/// Gives a part of an event the room for all of it: memory that is not touched before its bytes come.
-#[cold]
-fn grow(buffer: &mut BytesMut, length: usize) {
-    let mut whole = BytesMut::zeroed(length);
-    whole[..buffer.len()].copy_from_slice(buffer);
-    *buffer = whole;
-}
-
 #[inline]
 fn message(head: Head, body: Option<Bytes>) -> Result<Message, Error> {
     let header = match head {
@@ -282,7 +261,7 @@ fn message(head: Head, body: Option<Bytes>) -> Result<Message, Error> {
         Kind::Run => Message::Run(u32::try_from(value).map_err(|_| Error::NoSuchRun { run: u32::MAX })?),
         Kind::Ping => Message::Ping(value),
         Kind::Pong => Message::Pong,
-        Kind::Drain => Message::Drain(value),
+        Kind::Drain => Message::Drain,
         Kind::Refused => Message::Refused(value),
         Kind::Report => Message::Report(value),
         Kind::Counters => Message::Counters(body),
@@ -291,7 +270,7 @@ fn message(head: Head, body: Option<Bytes>) -> Result<Message, Error> {
             let Lacks { run, event, parts } = Lacks::decode(value, &body)?;
             Message::Lacks(run, event, parts)
         }
-        Kind::Conflict | Kind::Event | Kind::Partial | Kind::Skip | Kind::Token | Kind::Segment => {
+        Kind::Event | Kind::Partial | Kind::Skip | Kind::Token | Kind::Segment => {
             return Err(Error::Unexpected { kind: kind.code() });
         }
     })

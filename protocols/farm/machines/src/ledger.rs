@@ -1,31 +1,70 @@
-mod run;
-
-use crate::Error;
 use crate::wire::Verdict;
+use crate::{Error, Ranges};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
-use run::Run;
 
-/// Ranges of a run's numbers that are kept apart, if nothing else is said.
-const RANGES_MAX: usize = 65_536;
+/// Gaps that one source may open in the numbers of a run.
+const GAPS_MAX: usize = 65_536;
+/// Gaps of a run with which a source may open no more than its reserve.
+const GAPS_ALL_MAX: usize = 8 * GAPS_MAX;
+/// Gaps that each source may open however many the others have opened.
+const GAPS_RESERVED: usize = 64;
+/// Sources of a run that may have gaps.
+const GAPPED_MAX: usize = 4096;
 
 /// Which events are in hand, and which have their verdict: each run's own.
-///
-/// The numbers of a run may have gaps, of any stride. Each is known for itself as long as there are not too many of them; then the
-/// lowest are merged, up to the position of the connected source that is furthest behind. Of a merged number only is known that it
-/// was passed: [`Standing::Passed`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Ledger {
     runs: Vec<Run>,
-    ranges_max: usize,
     counts: Counts,
     /// The last run that was forgotten: neither it nor one before it may come again.
     forgotten: Option<u32>,
 }
 
-impl Default for Ledger {
-    fn default() -> Self {
-        Ledger::with_ranges(RANGES_MAX)
+#[derive(Debug, Clone, Default)]
+struct Run {
+    number: u32,
+    seen: Ranges,
+    decided: Ranges,
+    in_hand: u64,
+    gaps: Gaps,
+}
+
+/// The sources that have opened the gaps of a run: each is bounded by its own, so that none can end the run of another.
+#[derive(Debug, Clone, Default)]
+struct Gaps {
+    /// The first event behind each gap, and the source that gave it.
+    openers: BTreeMap<u64, u32>,
+    /// Gaps of each source that has any.
+    by_source: BTreeMap<u32, usize>,
+}
+
+impl Gaps {
+    /// Returns whether a source may open one more.
+    fn has_room(&self, source: u32) -> bool {
+        match self.by_source.get(&source) {
+            None => self.by_source.len() < GAPPED_MAX,
+            Some(own) => *own < GAPS_MAX && (*own < GAPS_RESERVED || self.openers.len() < GAPS_ALL_MAX),
+        }
+    }
+
+    fn open(&mut self, event: u64, source: u32) {
+        self.openers.insert(event, source);
+        *self.by_source.entry(source).or_default() += 1;
+    }
+
+    /// Enters an event before the one at which a gap ends: the gap is smaller, or closed.
+    fn fill(&mut self, event: u64, is_closed: bool) {
+        let Some(source) = event.checked_add(1).and_then(|behind| self.openers.remove(&behind)) else { return };
+        if !is_closed {
+            self.openers.insert(event, source);
+        } else if let Some(own) = self.by_source.get_mut(&source) {
+            *own -= 1;
+            if *own == 0 {
+                self.by_source.remove(&source);
+            }
+        }
     }
 }
 
@@ -38,8 +77,6 @@ pub enum Standing {
     InHand,
     /// It has its verdict.
     Decided,
-    /// The number was passed: whether the event came is no longer known.
-    Passed,
 }
 
 /// The balance: what came in has exactly one verdict, or is in hand.
@@ -57,8 +94,6 @@ pub struct Counts {
     pub incomplete: u64,
     /// Events offered again; counted nowhere else.
     pub duplicates: u64,
-    /// Events offered under numbers that other data has; counted nowhere else.
-    pub conflicts: u64,
 }
 
 impl Counts {
@@ -84,7 +119,6 @@ impl Counts {
             quarantined: self.quarantined + other.quarantined,
             incomplete: self.incomplete + other.incomplete,
             duplicates: self.duplicates + other.duplicates,
-            conflicts: self.conflicts + other.conflicts,
         }
     }
 
@@ -103,30 +137,21 @@ impl Ledger {
     /// Runs whose events are remembered; the oldest one that has no event in hand makes room for one more.
     pub const RUNS_MAX: usize = 8;
 
-    /// Creates a ledger that keeps so many ranges of each run's numbers apart.
-    #[must_use]
-    pub fn with_ranges(ranges_max: usize) -> Self {
-        Ledger { runs: Vec::new(), ranges_max, counts: Counts::default(), forgotten: None }
-    }
-
-    /// Enters what an earlier process has decided: how many events have each verdict, and the ranges of all of them, ascending.
+    /// Enters what an earlier process has decided.
     ///
     /// # Errors
     /// [`Error::NoSuchRun`] if the run is over, or too many runs are open at once.
-    pub fn recover(
-        &mut self,
-        run: u32,
-        verdicts: &[(Verdict, u64)],
-        decided: impl IntoIterator<Item = Range<u64>>,
-    ) -> Result<(), Error> {
+    pub fn recover(&mut self, run: u32, verdict: Verdict, decided: &[Range<u64>]) -> Result<(), Error> {
         let index = self.index(run)?;
         let entry = &mut self.runs[index];
-        decided.into_iter().for_each(|range| entry.recover(range));
-        for (verdict, count) in verdicts {
-            entry.decided_count += count;
-            self.counts.taken_in += count;
-            self.counts.add(*verdict, *count);
+        let before = entry.decided.count();
+        for range in decided {
+            entry.seen.insert_range(range.clone());
+            entry.decided.insert_range(range.clone());
         }
+        let count = entry.decided.count() - before;
+        self.counts.taken_in += count;
+        self.counts.add(verdict, count);
         Ok(())
     }
 
@@ -148,36 +173,31 @@ impl Ledger {
         self.forgotten = self.forgotten.max(Some(run));
     }
 
-    /// Takes an event of a source in, where it is new.
+    /// Takes an event of a source in, where it is new. A source's events may have so many gaps at most, and an event that is
+    /// refused changes nothing.
     ///
     /// # Errors
-    /// [`Error::NoNumber`] for `u64::MAX`, and [`Error::NoSuchRun`] if the run is not open: nothing is changed then.
+    /// [`Error::NoNumber`] for `u64::MAX`, [`Error::TooManyGaps`] if a gap would be one too many, and
+    /// [`Error::NoSuchRun`] if the run is not open.
     #[inline]
     pub fn offer(&mut self, source: u32, run: u32, event: u64) -> Result<Standing, Error> {
         if event == u64::MAX {
             return Err(Error::NoNumber);
         }
         let index = self.runs.iter().rposition(|entry| entry.number == run).ok_or(Error::NoSuchRun { run })?;
-        let standing = self.runs[index].offer(source, event);
-        Ok(self.counted(standing))
-    }
-
-    /// Takes in the event that was offered last and whose number was passed, where it cannot have come before this process began. The
-    /// caller knows that it did not come since. Returns `false`, and takes it for one that came again, if it can.
-    pub fn enter_passed(&mut self, run: u32, event: u64) -> bool {
-        let is_new = self.run(run).is_some_and(|entry| entry.enter_passed(event));
-        self.count_passed(is_new)
-    }
-
-    /// Takes in an event that was made in this process and whose number was passed; returns `false` if it is in hand.
-    pub fn enter_made(&mut self, run: u32, event: u64) -> bool {
-        let is_new = self.run(run).is_some_and(|entry| entry.enter_made(event));
-        self.count_passed(is_new)
-    }
-
-    /// Notes that a source is not connected: nobody waits for what it has not given.
-    pub fn left(&mut self, source: u32) {
-        self.runs.iter_mut().for_each(|entry| entry.left(source));
+        let entry = &mut self.runs[index];
+        if !entry.seen.contains(event) {
+            let follows = event.checked_sub(1).is_some_and(|before| entry.seen.contains(before));
+            if entry.seen.contains(event + 1) {
+                entry.gaps.fill(event, follows);
+            } else if !follows {
+                if !entry.gaps.has_room(source) {
+                    return Err(Error::TooManyGaps { max: GAPS_MAX });
+                }
+                entry.gaps.open(event, source);
+            }
+        }
+        Ok(self.enter(index, event))
     }
 
     /// Takes an event in that was made in this process.
@@ -187,46 +207,27 @@ impl Ledger {
     #[inline]
     pub fn offer_own(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
         let index = self.index(run)?;
-        let standing = self.runs[index].enter(event);
-        Ok(self.counted(standing))
+        Ok(self.enter(index, event))
     }
 
     #[inline]
-    fn counted(&mut self, standing: Standing) -> Standing {
-        match standing {
-            Standing::New => self.counts.taken_in += 1,
-            Standing::InHand | Standing::Decided | Standing::Passed => self.counts.duplicates += 1,
+    fn enter(&mut self, index: usize, event: u64) -> Standing {
+        let entry = &mut self.runs[index];
+        if entry.seen.insert(event) {
+            entry.in_hand += 1;
+            self.counts.taken_in += 1;
+            return Standing::New;
         }
-        standing
-    }
-
-    /// Counts the event that was offered last as new, where it is.
-    fn count_passed(&mut self, is_new: bool) -> bool {
-        self.counts.duplicates -= u64::from(is_new);
-        self.counts.taken_in += u64::from(is_new);
-        is_new
-    }
-
-    #[inline]
-    fn run(&mut self, run: u32) -> Option<&mut Run> {
-        self.runs.iter_mut().rev().find(|entry| entry.number == run)
-    }
-
-    /// Counts what was offered last as other data under a known number, and not as an event that came again.
-    pub fn conflicted(&mut self) {
-        self.counts.duplicates -= 1;
-        self.counts.conflicts += 1;
-    }
-
-    /// Takes back what was offered last under a known number.
-    pub fn withdrawn(&mut self) {
-        self.counts.duplicates -= 1;
+        self.counts.duplicates += 1;
+        if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand }
     }
 
     /// Enters the final verdict on an event in hand.
     #[inline]
     pub fn decide(&mut self, run: u32, event: u64, verdict: Verdict) {
-        if self.run(run).is_some_and(|entry| entry.decide(event)) {
+        let Some(entry) = self.runs.iter_mut().rev().find(|entry| entry.number == run) else { return };
+        if entry.decided.insert(event) {
+            entry.in_hand = entry.in_hand.saturating_sub(1);
             self.counts.add(verdict, 1);
         }
     }
@@ -237,24 +238,10 @@ impl Ledger {
         self.counts
     }
 
-    /// Returns how many events of a run have their verdict.
+    /// Returns the events of a run that have their verdict.
     #[must_use]
-    pub fn decided(&self, run: u32) -> u64 {
-        self.runs.iter().find(|entry| entry.number == run).map_or(0, |entry| entry.decided_count)
-    }
-
-    /// Returns how many ranges of numbers are kept apart, of all runs.
-    #[must_use]
-    #[inline]
-    pub(crate) fn ranges(&self) -> usize {
-        self.runs.iter().map(Run::ranges).sum()
-    }
-
-    /// Tells whether an event has its verdict, or its number was passed.
-    #[must_use]
-    pub fn is_decided(&self, run: u32, event: u64) -> bool {
-        let entry = self.runs.iter().find(|entry| entry.number == run);
-        entry.is_some_and(|entry| entry.is_decided(event))
+    pub fn decided(&self, run: u32) -> Option<&Ranges> {
+        self.runs.iter().find(|entry| entry.number == run).map(|entry| &entry.decided)
     }
 
     #[inline]
@@ -274,10 +261,103 @@ impl Ledger {
             self.forgotten = self.forgotten.max(Some(oldest.number));
             self.runs.remove(index);
         }
-        self.runs.push(Run::new(run, self.ranges_max));
+        self.runs.push(Run { number: run, ..Run::default() });
         Ok(self.runs.len() - 1)
     }
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_one_verdict() {
+        let mut ledger = Ledger::default();
+        ledger.recover(1, Verdict::Accepted, &[0..2, 5..6]).unwrap();
+        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(0, 1, 2), Ok(Standing::New));
+        assert_eq!(ledger.offer(0, 1, 2), Ok(Standing::InHand));
+        ledger.decide(1, 2, Verdict::Rejected);
+        ledger.decide(1, 2, Verdict::Accepted);
+        let counts = ledger.counts();
+        assert_eq!((counts.taken_in, counts.accepted, counts.rejected, counts.duplicates), (4, 3, 1, 2));
+        assert_eq!(counts.in_hand(), 0);
+    }
+
+    fn opened(runs: impl IntoIterator<Item = u32>) -> Ledger {
+        let mut ledger = Ledger::default();
+        runs.into_iter().for_each(|run| ledger.open(run).unwrap());
+        ledger
+    }
+
+    /// Opens gaps as a source until that is refused, and returns the reason.
+    fn opens_gaps(ledger: &mut Ledger, source: u32, from: u64) -> Option<Error> {
+        (0..).find_map(|number| ledger.offer(source, 1, from + number * 2).err())
+    }
+
+    #[test]
+    fn gaps_and_runs_are_bounded() {
+        let mut ledger = opened([1]);
+        assert_eq!(opens_gaps(&mut ledger, 0, 0), Some(Error::TooManyGaps { max: GAPS_MAX }));
+        let mut ledger = Ledger::default();
+        for run in 0..100 {
+            ledger.open(run).unwrap();
+            assert_eq!(ledger.offer(0, run, 1), Ok(Standing::New));
+            ledger.decide(run, 1, Verdict::Rejected);
+        }
+        assert_eq!(ledger.open(3), Err(Error::NoSuchRun { run: 3 }), "a run that is forgotten must not come again");
+        assert_eq!(ledger.runs.len(), Ledger::RUNS_MAX);
+    }
+
+    #[test]
+    fn a_gap_can_be_filled_when_there_are_as_many_as_may_be() {
+        let mut ledger = opened([1]);
+        opens_gaps(&mut ledger, 0, 0);
+        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::New));
+        assert_eq!(ledger.offer(0, 1, 1_000_000), Ok(Standing::New), "that made room");
+    }
+
+    #[test]
+    fn a_source_with_too_many_gaps_takes_no_room_from_the_others() {
+        let mut ledger = opened([1]);
+        for rogue in 10..30 {
+            opens_gaps(&mut ledger, rogue, u64::from(rogue) << 32);
+        }
+        // Two that share their numbers, one of them ahead.
+        for event in 0..2_000_u64 {
+            let ahead = event ^ 1;
+            assert_eq!(ledger.offer((ahead % 2) as u32, 1, ahead), Ok(Standing::New));
+        }
+        let Gaps { openers, by_source } = &ledger.runs[0].gaps;
+        assert!(openers.len() <= GAPS_ALL_MAX + 30 * GAPS_RESERVED, "{}", openers.len());
+        assert_eq!(by_source.values().sum::<usize>(), openers.len());
+        assert!(!by_source.contains_key(&0) || by_source[&0] == 1, "what is closed is nobody's");
+    }
+
+    #[test]
+    fn an_event_of_a_run_that_nobody_has_opened_is_refused_and_changes_nothing() {
+        let mut ledger = opened([1]);
+        ledger.offer(0, 1, 0).unwrap();
+        for run in 100..200 {
+            assert_eq!(ledger.offer(7, run, 0), Err(Error::NoSuchRun { run }));
+        }
+        assert_eq!((ledger.runs.len(), ledger.counts().taken_in), (1, 1));
+        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::New));
+    }
+
+    #[test]
+    fn a_run_that_was_forgotten_is_not_begun_anew() {
+        let mut ledger = Ledger::default();
+        for run in [9, 1, 2, 3, 4, 5, 6, 7, 10, 11] {
+            ledger.open(run).unwrap();
+            assert_eq!(ledger.offer(0, run, 0), Ok(Standing::New));
+            ledger.decide(run, 0, Verdict::Accepted);
+        }
+        for run in [1, 2] {
+            assert_eq!(ledger.open(run), Err(Error::NoSuchRun { run }));
+            assert_eq!(ledger.offer(0, run, 0), Err(Error::NoSuchRun { run }));
+        }
+        assert_eq!(ledger.offer(0, 9, 0), Ok(Standing::Decided));
+        assert_eq!(ledger.offer(0, 9, u64::MAX), Err(Error::NoNumber));
+    }
+}

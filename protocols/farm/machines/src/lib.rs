@@ -23,7 +23,6 @@ mod pool;
 mod rig;
 mod sender;
 pub mod source;
-mod sums;
 mod supply;
 pub mod wire;
 

@@ -8,7 +8,7 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hodo_machine::{Address, Charges, Instant, Outbox, Output, Over, Peer, Peers, Timers};
+use hodo_machine::{Instant, Outbox, Output, Peer, Peers, Timers};
 
 /// Bytes of small messages in one datagram.
 const DATAGRAM: usize = 1400;
@@ -18,14 +18,6 @@ pub(crate) const OWED_MAX: usize = 1 << 20;
 const STOPPED: Duration = Duration::from_millis(300);
 /// How often a peer is asked from amid a long message of its.
 const AMID: Duration = Duration::from_millis(100);
-/// Bytes by which what is retained for all peers together may change before it is charged again.
-const STEP: u64 = 1 << 20;
-/// Bytes of memory for an answer that a peer is owed.
-pub(crate) const OWED: u64 = 64;
-/// Bytes of memory for each range of numbers that is kept apart.
-pub(crate) const RANGE: u64 = 96;
-/// The memory for small messages that a connection keeps when they are sent.
-const KEPT_OUT: usize = 64 << 10;
 /// A silent peer is asked after this part of the bound, and as often again.
 const ASKED: u32 = 4;
 
@@ -41,10 +33,6 @@ pub(crate) struct Lines<R> {
     /// Whether what is said goes as datagrams: whole messages, not too many in each.
     datagrams: bool,
     spare: Vec<Vec<u8>>,
-    /// The memory that is retained of the peers: messages of which a part has come, what they do not read, and what their machine adds.
-    pub(crate) charges: Charges,
-    /// Bytes for which all peers together are charged.
-    charged: u64,
 }
 
 /// One connection.
@@ -68,8 +56,6 @@ pub(crate) struct Line<R> {
     pinged: Instant,
     /// When it was last looked whether it is silent.
     looked: Instant,
-    /// Bytes that are retained of it beside its messages.
-    pub(crate) retained: u64,
 }
 
 /// A connection that is ended here, and what is still owed to it.
@@ -110,8 +96,6 @@ impl<R> Default for Lines<R> {
             closing: VecDeque::new(),
             datagrams: false,
             spare: Vec::new(),
-            charges: Charges::default(),
-            charged: 0,
         }
     }
 }
@@ -127,21 +111,8 @@ impl<R> Lines<R> {
         Lines { pool: Pool::with_arriving(bytes_max), ..Lines::default() }
     }
 
-    /// Returns the table with charges of its own.
-    #[must_use]
-    pub(crate) fn charging(self, charges: Charges) -> Self {
-        Lines { charges, ..self }
-    }
-
     /// Adds a connection, which is looked at for the first time when its greeting is late.
-    pub(crate) fn insert(
-        &mut self,
-        now: Instant,
-        (peer, remote): (Peer, &Address),
-        state: R,
-        intake: Intake,
-        greeting: Duration,
-    ) {
+    pub(crate) fn insert(&mut self, now: Instant, peer: Peer, state: R, intake: Intake, greeting: Duration) {
         let line = Line {
             state,
             inbound: Inbound::default(),
@@ -153,9 +124,7 @@ impl<R> Lines<R> {
             heard: now,
             pinged: now,
             looked: now,
-            retained: 0,
         };
-        self.charges.open(peer, remote);
         self.peers.insert(peer, line);
         self.looks.arm(peer, now + greeting);
     }
@@ -171,33 +140,6 @@ impl<R> Lines<R> {
         let Some(line) = self.peers.at(peer) else { return Ok(None) };
         line.heard = now;
         line.inbound.next(bytes, &line.intake, &mut self.pool)
-    }
-
-    /// Charges a peer for what is retained of it, where that has changed by much. Returns the peer to close if it is too much, which may be
-    /// another one.
-    #[inline]
-    pub(crate) fn charge(&mut self, peer: Peer) -> Option<Over> {
-        let line = self.peers.at(peer)?;
-        let owed = line.out.capacity() + line.data.capacity() * size_of::<(usize, Bytes)>();
-        let bytes = (line.inbound.room() + owed) as u64 + line.retained;
-        self.charges.set_about(peer, bytes).err()
-    }
-
-    /// Charges all peers together for what is in hand of them, and for `more`, where that has changed by much. Returns the peer to close if it is too much. Of what is in
-    /// hand, for which the settings have bounds, no more than five eighths of the allowance count.
-    pub(crate) fn charge_all(&mut self, in_hand: u64, more: u64) -> Option<Over> {
-        if (in_hand + more).abs_diff(self.charged) < STEP {
-            return None;
-        }
-        self.charged = in_hand + more;
-        let most = self.charges.allowance().bytes / 8 * 5;
-        self.charges.set_common(in_hand.min(most) + more);
-        self.next_over()
-    }
-
-    /// Returns the next peer to close where too much is retained: one whose end frees memory.
-    pub(crate) fn next_over(&self) -> Option<Over> {
-        self.charges.next_over().filter(|over| self.charges.of(over.peer) >= Charges::ABOUT)
     }
 
     /// Returns the peer that has the most room for data that is arriving.
@@ -266,10 +208,9 @@ impl<R> Lines<R> {
             return if self.closing.len() < before { Gone::Ended } else { Gone::Never };
         };
         self.looks.cancel(peer);
-        self.charges.close(peer);
         self.pool.arrived(line.inbound.arriving());
         let Line { state, mut out, .. } = *line;
-        if self.spare.len() < 64 && out.capacity() <= KEPT_OUT {
+        if self.spare.len() < 64 {
             out.clear();
             self.spare.push(out);
         }
@@ -280,13 +221,11 @@ impl<R> Lines<R> {
     pub(crate) fn end(&mut self, peer: Peer, why: &Error) -> Option<R> {
         let line: Box<Line<R>> = self.peers.remove(peer)?;
         self.looks.cancel(peer);
-        self.charges.close(peer);
         self.pool.arrived(line.inbound.arriving());
-        let (mut out, mut data) = (line.out, line.data);
-        if self.datagrams || matches!(why, Error::TooMuchMemory(_)) {
-            // Datagrams may be lost anyhow, and so may these. One that has too much does not read.
+        let (mut out, data) = (line.out, line.data);
+        if self.datagrams {
+            // Datagrams may be lost anyhow, and so may these.
             out.clear();
-            data.clear();
         }
         if !matches!(why, Error::RefusedBy { .. } | Error::Closed(_)) {
             let text = why.to_string();
@@ -367,9 +306,6 @@ impl<R> Lines<R> {
                 return Some(Output::Send(peer));
             }
             put(&mut line.out, &mut line.data, out);
-            if line.out.capacity() > KEPT_OUT {
-                line.out = Vec::new();
-            }
             return Some(Output::Send(peer));
         }
         let Ending { peer, out: last, data } = self.closing.front_mut()?;

@@ -5,15 +5,13 @@ use crate::dials::Dials;
 use crate::emulation::Decisions;
 use crate::inbound::{Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{FLAG_NO_TOKENS, FLAG_OUTPUT, FLAG_TIMES, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
+use crate::wire::{FLAG_NO_TOKENS, FLAG_OUTPUT, Header, Hello, Kind, Role, TOKEN, Token, Verdict};
 use crate::{Error, emulation};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hodo_machine::{
-    Address, Allowance, Charges, Closed, Input, Instant, Machine, Outbox, Output, Peer, Pool, Random, Timers,
-};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Random, Timers};
 
 /// How long a greeting may take.
 const GREETING: Duration = Duration::from_secs(2);
@@ -188,19 +186,13 @@ impl Node {
         }
     }
 
-    /// Returns the nodes with an allowance, whose memory they share with others of this pool.
-    #[must_use]
-    pub fn charging(self, allowance: Allowance, pool: Pool) -> Self {
-        Node { lines: self.lines.charging(Charges::new(allowance, pool)), ..self }
-    }
-
     /// Returns the counters so far.
     #[must_use]
     pub const fn done(&self) -> Done {
         self.done
     }
 
-    fn opened(&mut self, now: Instant, peer: Peer, remote: &Address) {
+    fn opened(&mut self, now: Instant, peer: Peer) {
         self.serials += 1;
         let number = self.config.number + (peer.0 & !Peer::FIRST_ACCEPTED);
         let session = Session {
@@ -218,14 +210,14 @@ impl Node {
         };
         let keep = matches!(self.config.decide, Decide::Application);
         let intake = Intake { event_max: self.config.event_max, data_max: 0, keep };
-        self.lines.insert(now, (peer, remote), session, intake, GREETING);
+        self.lines.insert(now, peer, session, intake, GREETING);
         if self.drained {
             self.lines.end(peer, &Error::Closed(Closed::Finished));
             return;
         }
         let hello = Hello {
             role: Role::Node,
-            flags: if matches!(self.config.decide, Decide::Nobody) { FLAG_NO_TOKENS } else { FLAG_TIMES },
+            flags: if matches!(self.config.decide, Decide::Nobody) { FLAG_NO_TOKENS } else { 0 },
             number,
             credits: self.config.credits,
             window: 0,
@@ -253,21 +245,7 @@ impl Node {
         // A controller has its credits back with the tokens that it reads: no more of them can be owed.
         let max = self.config.credits as usize * TOKEN + OWED_MAX;
         if self.lines.owes_too_much(peer, max) {
-            return self.end(now, peer, Error::OverCredit { max: u64::from(self.config.credits) });
-        }
-        self.charge(now, peer);
-    }
-
-    /// Charges a controller for what is retained of it. Whoever has most is sent away where it is too much.
-    #[inline]
-    fn charge(&mut self, now: Instant, peer: Peer) {
-        if let Some(line) = self.lines.at(peer) {
-            line.retained = (line.state.queue.capacity() * size_of::<Job>()) as u64;
-        }
-        let mut next = self.lines.charge(peer);
-        while let Some(over) = next {
-            self.end(now, over.peer, Error::TooMuchMemory(over));
-            next = self.lines.next_over();
+            self.end(now, peer, Error::OverCredit { max: u64::from(self.config.credits) });
         }
     }
 
@@ -281,9 +259,7 @@ impl Node {
         let Some(line) = self.lines.at(peer) else { return Ok(()) };
         let session = &mut line.state;
         match message {
-            Message::Event { kind, event, length, payload }
-                if session.greeted && matches!(kind, Kind::Event | Kind::Partial) =>
-            {
+            Message::Event { kind, event, length, payload } if session.greeted && kind != Kind::Skip => {
                 session.done.events += 1;
                 session.done.bytes += u64::from(length);
                 self.done.events += 1;
@@ -336,7 +312,7 @@ impl Node {
                 Ok(())
             }
             Message::Pong => Ok(()),
-            Message::Drain(_) => {
+            Message::Drain => {
                 session.far_drained = session.draining;
                 Ok(())
             }
@@ -473,7 +449,7 @@ impl Machine for Node {
                 self.lines.landed(peer, count);
                 self.received(now, peer, &[]);
             }
-            Input::Opened(peer, ends) => self.opened(now, peer, &ends.remote),
+            Input::Opened(peer, _) => self.opened(now, peer),
             Input::Closed(peer, why) => {
                 if !matches!(self.lines.gone(peer), Gone::Ended) {
                     self.left(now, peer, Error::Closed(why));
@@ -532,10 +508,6 @@ impl Machine for Node {
         }
         let deadlines = [self.busy.next(), self.dials.deadline(), self.lines.next_look()];
         Output::Idle(deadlines.into_iter().flatten().min())
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.lines.charges)
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

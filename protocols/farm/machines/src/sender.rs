@@ -3,7 +3,7 @@ mod datagrams;
 use crate::Error;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{FLAG_CONFLICT, FLAG_ENDS, Header, Hello, Kind, Role, Token};
+use crate::wire::{Header, Hello, Kind, Role, Token};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -29,13 +29,7 @@ pub(crate) struct Sender {
     run: Option<u32>,
     again: BackOff,
     /// The far end takes nothing new.
-    draining: Option<Draining>,
-    /// The far end tells the number at which to end.
-    tells_end: bool,
-    /// The far end is asked for it, on each connection anew.
-    asks_for_end: bool,
-    /// The latest run, and the number behind the highest of it that was sent.
-    sent_to: (u32, u64),
+    draining: bool,
     /// Not to be reached again.
     left: bool,
     /// The event whose segments are being sent.
@@ -55,17 +49,6 @@ pub(crate) struct SenderConfig {
     pub(crate) silence: Duration,
     /// Over datagrams: bytes of a fragment in one.
     pub(crate) datagram: Option<u32>,
-}
-
-/// A far end that takes nothing new.
-#[derive(Debug, Clone, Copy)]
-struct Draining {
-    /// The number behind the last event that it still takes.
-    end: u64,
-    /// No event below that comes any more.
-    is_last: bool,
-    /// It was told that no event is on its way.
-    is_answered: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +73,6 @@ enum Timer {
     Again,
     /// Over datagrams, the greeting is sent again.
     Hello,
-    /// Over datagrams, the number at which to end is asked for again.
-    End,
 }
 
 #[derive(Debug)]
@@ -103,13 +84,6 @@ struct Kept {
     /// Over datagrams, where it is, and how often it was sent.
     way: Way,
     times: u32,
-}
-
-impl Kept {
-    /// Returns its run, and the number behind it.
-    const fn end(&self) -> (u32, u64) {
-        (self.run, self.event.saturating_add(1))
-    }
 }
 
 /// An event that a sender reports to its machine.
@@ -126,7 +100,7 @@ pub(crate) enum SenderEvent {
     /// The controller of a builder takes events of this run.
     Opened(u32),
     /// An event that the far end would refuse for its size.
-    TooLarge { run: u32, event: u64, kind: Kind, size: u32, max: u32 },
+    TooLarge { run: u32, event: u64, size: u32, max: u32 },
 }
 
 impl Sender {
@@ -142,10 +116,7 @@ impl Sender {
             bytes: 0,
             run: None,
             again: BackOff::new(AGAIN, AGAIN_MAX, seed),
-            draining: None,
-            tells_end: false,
-            asks_for_end: false,
-            sent_to: (0, 0),
+            draining: false,
             left: false,
             amid: None,
             timers: Timers::default(),
@@ -166,45 +137,12 @@ impl Sender {
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
         let State::Ready { credits, window, .. } = self.state else { return false };
-        let takes = self.draining.is_none_or(|draining| !draining.is_answered);
-        self.next == self.kept.len() && self.next < credits as usize && self.bytes < window && takes
-    }
-
-    /// Tells whether the far end has greeted.
-    pub(crate) const fn is_ready(&self) -> bool {
-        matches!(self.state, State::Ready { .. })
+        self.next == self.kept.len() && self.next < credits as usize && self.bytes < window && !self.draining
     }
 
     /// Tells whether the far end takes nothing new.
     pub(crate) const fn is_draining(&self) -> bool {
-        self.draining.is_some()
-    }
-
-    /// Returns the number behind the last event that the far end takes, while others below it may be given.
-    pub(crate) fn end(&self) -> Option<u64> {
-        self.draining.filter(|draining| !draining.is_answered).map(|draining| draining.end)
-    }
-
-    /// Gives the far end that drains no more events than are here.
-    pub(crate) fn finish_drain(&mut self) {
-        if let Some(draining) = &mut self.draining {
-            draining.is_last = true;
-        }
-    }
-
-    /// Queries the far end for the number at which to end. Returns `false` if it does not tell any.
-    pub(crate) fn ask_for_end(&mut self, now: Instant) -> bool {
-        let may_ask = self.tells_end && self.is_ready();
-        self.asks_for_end |= may_ask;
-        if may_ask && self.draining.is_none() {
-            // What waits to be sent is given, too.
-            let (_, end) = self.kept.iter().map(Kept::end).fold(self.sent_to, Ord::max);
-            self.lines.say(PEER, &Header::new(Kind::Drain, 0, end.max(1)).encode());
-            if self.config.datagram.is_some() {
-                self.timers.arm(Timer::End, now + AGAIN);
-            }
-        }
-        may_ask
+        self.draining
     }
 
     /// Tells whether an event waits to be sent.
@@ -220,9 +158,9 @@ impl Sender {
     /// Handles an input for the connection.
     pub(crate) fn handle<C>(&mut self, now: Instant, input: &Input<'_, C>, told: &mut impl FnMut(SenderEvent)) {
         match *input {
-            Input::Opened(_, ends) => {
+            Input::Opened(_, _) => {
                 let intake = Intake { event_max: 0, data_max: 0, keep: false };
-                self.lines.insert(now, (PEER, &ends.remote), (), intake, self.config.greeting);
+                self.lines.insert(now, PEER, (), intake, self.config.greeting);
                 if self.left {
                     return self.leave();
                 }
@@ -295,10 +233,7 @@ impl Sender {
                 self.timers.cancel(Timer::Hello);
                 self.lines.look_by(PEER, now + self.config.silence / 4);
                 self.again.succeeded();
-                (self.draining, self.tells_end) = (None, hello.flags & FLAG_ENDS != 0);
-                if self.asks_for_end {
-                    self.ask_for_end(now);
-                }
+                self.draining = false;
                 told(SenderEvent::Joined(hello));
                 Ok(())
             }
@@ -307,15 +242,10 @@ impl Sender {
                 Ok(())
             }
             Message::Pong => Ok(()),
-            Message::Drain(end) => {
-                if let Some(before) = self.draining.filter(|_| self.config.role != Role::Builder) {
-                    if end > before.end {
-                        self.draining = Some(Draining { end, is_last: false, is_answered: false });
-                    }
-                } else if self.draining.is_none() {
-                    // What a builder has begun it ends before it answers.
-                    let end = if self.config.role == Role::Builder { u64::MAX } else { end };
-                    self.draining = Some(Draining { end, is_last: end == 0, is_answered: false });
+            Message::Drain => {
+                // So that the far end knows that no event is on its way any more.
+                if !core::mem::replace(&mut self.draining, true) {
+                    self.lines.say(PEER, &Header::new(Kind::Drain, 0, 0).encode());
                     told(SenderEvent::Draining);
                 }
                 Ok(())
@@ -341,22 +271,13 @@ impl Sender {
         }
     }
 
-    /// Returns the index of what was sent and a token answers. Beside an event there may be one whose number it has.
-    fn answered_by(&self, token: &Token) -> Option<usize> {
-        let is_conflict = token.flags & FLAG_CONFLICT != 0;
-        let is_it = |kept: &Kept| kept.event == token.event && kept.run == token.run;
-        let sent = || self.kept.iter().take(self.next);
-        let exact = sent().position(|kept| is_it(kept) && (kept.kind == Kind::Conflict) == is_conflict);
-        exact.or_else(|| sent().position(is_it))
-    }
-
     /// Returns the place of an event that was sent over this connection.
     fn sent(&self, run: u32, event: u64) -> Option<usize> {
         self.kept.iter().take(self.next).position(|kept| kept.event == event && kept.run == run)
     }
 
     fn token(&mut self, now: Instant, token: Token, told: &mut impl FnMut(SenderEvent)) -> Result<(), Error> {
-        let index = match (self.answered_by(&token), self.config.datagram) {
+        let index = match (self.sent(token.run, token.event), self.config.datagram) {
             (Some(index), None) => index,
             (Some(index), Some(_)) => {
                 self.arrived(now, index);
@@ -393,7 +314,6 @@ impl Sender {
             match timer {
                 Timer::Again => self.state = State::ToOpen,
                 Timer::Hello => self.say_hello(now),
-                Timer::End => _ = self.ask_for_end(now),
             }
         }
         while self.lines.due(now).is_some() {
@@ -439,21 +359,8 @@ impl Sender {
         if self.config.datagram.is_some() && self.segment(now, out) {
             return Some(Output::Send(PEER));
         }
-        if self.lines.at(PEER)?.blocked {
+        if self.lines.at(PEER)?.blocked || self.draining {
             return None;
-        }
-        if let Some(draining) = self.draining {
-            let is_beyond = self.kept.get(self.next).is_some_and(|kept| kept.event >= draining.end);
-            let is_last = is_beyond || draining.is_last && self.next == self.kept.len();
-            if !draining.is_answered && is_last && self.all_there() {
-                // So that the far end knows that no event is on its way any more.
-                self.draining = Some(Draining { is_answered: true, ..draining });
-                self.lines.say(PEER, &Header::new(Kind::Drain, 0, self.sent_to.1).encode());
-                return self.lines.poll(out);
-            }
-            if is_beyond || draining.is_answered {
-                return None;
-            }
         }
         let max = u32::try_from(window).unwrap_or(u32::MAX).min(event_max);
         loop {
@@ -466,7 +373,7 @@ impl Sender {
                 break;
             }
             // It would end the connection each time that it is tried.
-            told(SenderEvent::TooLarge { run: kept.run, event: kept.event, kind: kept.kind, size, max });
+            told(SenderEvent::TooLarge { run: kept.run, event: kept.event, size, max });
             self.kept.remove(self.next);
         }
         if self.config.datagram.is_some() {
@@ -474,13 +381,11 @@ impl Sender {
                 return None;
             }
             self.bytes += self.kept[self.next].payload.len() as u64;
-            self.sent_to = self.sent_to.max(self.kept[self.next].end());
             self.begin(self.next);
             self.next += 1;
             return self.segment(now, out).then_some(Output::Send(PEER));
         }
         let kept = &self.kept[self.next];
-        self.sent_to = self.sent_to.max(kept.end());
         if self.run != Some(kept.run) {
             self.run = Some(kept.run);
             out.copy(&Header::new(Kind::Run, 0, u64::from(kept.run)).encode());

@@ -2,15 +2,12 @@
 
 use crate::Error;
 use crate::sender::{Sender, SenderConfig, SenderEvent};
-use crate::supply::{EventData, Next, Supply};
-use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_WITHOUT, Hello, Kind, Role, Verdict};
+use crate::supply::{Next, Supply};
+use crate::wire::{FLAG_DUPLICATE, Hello, Kind, Role, Verdict};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
-
-/// How long a source that is to end waits for the number at which to do so; its builder waits half as long for the others.
-pub(crate) const ASKS_FOR: Duration = Duration::from_secs(4);
 
 /// The settings of a source.
 #[derive(Debug, Clone)]
@@ -54,8 +51,6 @@ pub enum Command {
     Run(u32),
     /// End the connection.
     Leave,
-    /// End the supply: at a builder at the number at which all its sources end, else at once.
-    End,
 }
 
 /// An event that a source reports to the application.
@@ -75,10 +70,6 @@ pub enum Event {
         verdict: Verdict,
         /// Whether it had been given before.
         duplicate: bool,
-        /// Whether other data has its number: it was kept apart.
-        conflict: bool,
-        /// Whether it came too late, and the event went on without it.
-        without: bool,
     },
     /// An event that the far end does not take because of its size: it is not given.
     TooLarge {
@@ -99,12 +90,6 @@ pub struct Source<S> {
     supply: S,
     supply_at: Instant,
     supply_ended: bool,
-    /// An event behind the end of what the far end takes.
-    set_aside: Option<EventData>,
-    /// Whether the supply was told to hurry.
-    is_hurried: bool,
-    /// It is to end, and asks until this instant at which number.
-    ending: Option<Instant>,
     ended: bool,
     sender: Sender,
     run: u32,
@@ -133,9 +118,6 @@ impl<S: Supply> Source<S> {
             supply,
             supply_at: Instant::ZERO,
             supply_ended: false,
-            set_aside: None,
-            is_hurried: false,
-            ending: None,
             ended: false,
             run: config.run,
             events: VecDeque::new(),
@@ -156,12 +138,6 @@ impl<S: Supply> Source<S> {
     #[must_use]
     pub fn kept(&self) -> usize {
         self.sender.kept()
-    }
-
-    /// Tells whether the supply has ended, and every event has its verdict.
-    #[must_use]
-    pub fn is_ended(&self) -> bool {
-        self.supply_ended && self.sender.is_empty()
     }
 
     /// Events that were given again over datagrams because they were lost, each time counted.
@@ -185,25 +161,14 @@ impl<S: Supply> Source<S> {
             SenderEvent::Answered(token) => {
                 *answered += 1;
                 let duplicate = token.flags & FLAG_DUPLICATE != 0;
-                let (conflict, without) = (token.flags & FLAG_CONFLICT != 0, token.flags & FLAG_WITHOUT != 0);
-                let (run, event, verdict) = (token.run, token.event, token.verdict);
-                Event::Answered { run, event, verdict, duplicate, conflict, without }
+                Event::Answered { run: token.run, event: token.event, verdict: token.verdict, duplicate }
             }
         });
     }
 
     fn pull(&mut self, now: Instant) {
-        self.look_at_end(now);
-        // One that asks at which number to end gives nothing more until it is told.
-        let asks = self.ending.is_some() && !self.sender.is_draining();
-        while !self.supply_ended && !asks && now >= self.supply_at && self.sender.has_room() {
-            match self.set_aside.take().map_or_else(|| self.supply.next(now), Next::Event) {
-                Next::Event(event) if self.sender.end().is_some_and(|end| event.number >= end) => {
-                    self.sender.finish_drain();
-                    self.supply_ended = self.ending.is_some();
-                    self.set_aside = Some(event);
-                    break;
-                }
+        while !self.supply_ended && now >= self.supply_at && self.sender.has_room() {
+            match self.supply.next(now) {
                 Next::Event(event) => {
                     self.run = self.supply.run().unwrap_or(self.run);
                     let kind = if event.partial { Kind::Partial } else { Kind::Event };
@@ -215,34 +180,11 @@ impl<S: Supply> Source<S> {
                 Next::Ended => self.supply_ended = true,
             }
         }
-        if self.supply_ended {
-            self.set_aside = None;
-            self.sender.finish_drain();
-        }
         let held_up = !self.supply_ended && now >= self.supply_at && !self.sender.has_room();
         if let Some(since) = self.held_up_since {
             self.dead_ns += now.nanos_since(since);
         }
         self.held_up_since = held_up.then_some(now);
-    }
-
-    /// Ends the supply where it is to end, and the far end does not tell at which number; has it hurry up to that number.
-    fn look_at_end(&mut self, now: Instant) {
-        let end = self.sender.end();
-        if let Some(until) = self.ending {
-            self.supply_ended |= end.is_none() && (until <= now || self.sender.is_draining());
-        }
-        if self.is_hurried != end.is_some() {
-            self.is_hurried = end.is_some();
-            self.supply.hurry(self.is_hurried);
-            self.supply_at = now;
-        }
-    }
-
-    /// Ends the supply: at once, or at the number at which all sources of a builder end.
-    fn end(&mut self, now: Instant) {
-        let until = if self.sender.ask_for_end(now) { now + ASKS_FOR } else { now };
-        self.ending.get_or_insert(until);
     }
 
     fn give(&mut self, number: u64, kind: Kind, payload: Bytes) {
@@ -260,7 +202,6 @@ impl<S: Supply> Machine for Source<S> {
             Input::Command(Command::Event { number, payload }) => self.give(number, Kind::Event, payload),
             Input::Command(Command::Run(run)) => self.run = run,
             Input::Command(Command::Leave) => self.sender.leave(),
-            Input::Command(Command::End) => self.end(now),
             other => {
                 let (events, answered) = (&mut self.events, &mut self.answered);
                 self.sender.handle(now, &other, &mut |told| Self::tell(events, answered, told));
@@ -285,8 +226,7 @@ impl<S: Supply> Machine for Source<S> {
         }
         let supply =
             (!self.supply_ended && self.supply_at > now && self.supply_at < Instant::MAX).then_some(self.supply_at);
-        let ending = self.ending.filter(|until| !self.supply_ended && *until > now);
-        Output::Idle([supply, ending, self.sender.deadline()].into_iter().flatten().min())
+        Output::Idle([supply, self.sender.deadline()].into_iter().flatten().min())
     }
 
     fn landing(&mut self, _: Peer) -> Option<&mut [u8]> {

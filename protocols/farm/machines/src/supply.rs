@@ -33,10 +33,6 @@ pub trait Supply {
         None
     }
 
-    /// Gives the next events at once, whatever their schedule, or by their schedule again: those up to the end of a run, at which all
-    /// sources end.
-    fn hurry(&mut self, _: bool) {}
-
     /// Tells whether events come on a schedule of their own, and wait for tokens; else one is made for each token.
     fn is_paced(&self) -> bool {
         false

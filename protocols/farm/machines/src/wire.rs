@@ -12,7 +12,7 @@
 //! | 0..12 | header | of kind TOKEN; value is the event's number |
 //! | 12 | verdict | one of [`Verdict`] |
 //! | 13 | credits | events that may be sent for this token, usually 1 |
-//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event; bit 2: other data has this number, and this was kept apart; bit 3: the event went on without it |
+//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event |
 //! | 15 | reserved | 0 |
 //! | 16..20 | run | the run that the event belongs to |
 //! | 20..24 | waited | microseconds from the event's arrival to the start of its decision |
@@ -39,7 +39,7 @@
 //! |---|---|---|
 //! | 0..2 | version | of this wire |
 //! | 2 | role | one of [`Role`] |
-//! | 3 | flags | bit 0: this side sends no tokens; bit 1: it tells a source that asks the number at which to end; bit 2: its tokens tell how long an event was at it |
+//! | 3 | flags | bit 0: this side sends no tokens |
 //! | 4..8 | number | which source, builder or node it is |
 //! | 8..12 | credits | events that may be unanswered towards this side; 0 for one that takes none |
 //! | 12..20 | window | bytes of events that may be, 0 for no bound |
@@ -76,9 +76,6 @@ codes! {
     /// The kind of a message.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Kind: u8 {
-        /// A fragment whose number other data of its source has, as an event of one fragment. A builder sends it behind the event that
-        /// has the number, as a SKIP with bytes: there is no code of its own.
-        Conflict = 0,
         /// Each side's first message; value is [`MAGIC`].
         Hello = 1,
         /// An event, or a fragment of it where the sender is a source.
@@ -95,8 +92,8 @@ codes! {
         Ping = 7,
         /// The answer to PING.
         Pong = 8,
-        /// This side takes nothing new but events below this value, 0 for none; what it has it still answers. Who gives answers with
-        /// the same and the number behind its last event: none is on its way behind that. A source that is to end begins with it.
+        /// This side takes nothing new; what it has it still answers. Who gives answers with the same: no event is on its way
+        /// behind that.
         Drain = 9,
         /// The connection is about to be closed; value is a code of [`Error`], the body says why.
         Refused = 10,
@@ -117,7 +114,7 @@ impl Kind {
     /// Tells whether the message is answered by a token: an event, whatever is left of it.
     #[must_use]
     pub const fn is_event(self) -> bool {
-        matches!(self, Kind::Event | Kind::Partial | Kind::Skip | Kind::Conflict)
+        matches!(self, Kind::Event | Kind::Partial | Kind::Skip)
     }
 }
 
@@ -147,13 +144,8 @@ impl Header {
     pub fn decode(bytes: &[u8; HEADER]) -> Result<Header, Error> {
         let [w0, w1, w2, w3, value @ ..] = *bytes;
         let word = u32::from_le_bytes([w0, w1, w2, w3]);
-        let (kind, length) = (Kind::from_code((word >> 28) as u8), word & LENGTH_MAX);
-        let kind = match kind.filter(|kind| *kind != Kind::Conflict) {
-            Some(Kind::Skip) if length > 0 => Kind::Conflict,
-            Some(kind) => kind,
-            None => return Err(Error::NotFarm { first: [w0, w1, w2, w3] }),
-        };
-        Ok(Header { kind, length, value: u64::from_le_bytes(value) })
+        let kind = Kind::from_code((word >> 28) as u8).ok_or(Error::NotFarm { first: [w0, w1, w2, w3] })?;
+        Ok(Header { kind, length: word & LENGTH_MAX, value: u64::from_le_bytes(value) })
     }
 
     /// Encodes the header.
@@ -161,8 +153,7 @@ impl Header {
     #[inline]
     pub fn encode(&self) -> [u8; HEADER] {
         let mut bytes = [0; HEADER];
-        let kind = if self.kind == Kind::Conflict { Kind::Skip } else { self.kind };
-        bytes[..4].copy_from_slice(&((kind as u32) << 28 | self.length).to_le_bytes());
+        bytes[..4].copy_from_slice(&((self.kind as u32) << 28 | self.length).to_le_bytes());
         bytes[4..].copy_from_slice(&self.value.to_le_bytes());
         bytes
     }
@@ -189,10 +180,6 @@ codes! {
 pub const FLAG_DUPLICATE: u8 = 1;
 /// The token's data is to be stored instead of the event.
 pub const FLAG_OUTPUT: u8 = 2;
-/// Flag of a token: other data has this number. What this token answers was kept apart.
-pub const FLAG_CONFLICT: u8 = 4;
-/// Flag of a token: the event went on without the fragment that this token answers, because that came too late.
-pub const FLAG_WITHOUT: u8 = 8;
 
 /// The first 28 bytes of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -203,7 +190,7 @@ pub struct Token {
     pub verdict: Verdict,
     /// Events that may be sent for it.
     pub credits: u8,
-    /// [`FLAG_DUPLICATE`], [`FLAG_OUTPUT`], [`FLAG_CONFLICT`], [`FLAG_WITHOUT`].
+    /// [`FLAG_DUPLICATE`], [`FLAG_OUTPUT`].
     pub flags: u8,
     /// The run that the event belongs to.
     pub run: u32,
@@ -334,18 +321,12 @@ codes! {
 /// This side sends no tokens. Of a node of a measurement only: what it is given counts as rejected.
 pub const FLAG_NO_TOKENS: u8 = 1;
 
-/// Flag of a builder's greeting: a source that is to end may ask for the number at which all end.
-pub const FLAG_ENDS: u8 = 2;
-
-/// Flag of a node's greeting: its tokens tell how long an event waited and was decided, so that the rest was the line's.
-pub const FLAG_TIMES: u8 = 4;
-
 /// The greeting of a side: its role, and how much it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// The role of the side.
     pub role: Role,
-    /// [`FLAG_NO_TOKENS`], [`FLAG_ENDS`], [`FLAG_TIMES`].
+    /// [`FLAG_NO_TOKENS`].
     pub flags: u8,
     /// Which of its kind.
     pub number: u32,

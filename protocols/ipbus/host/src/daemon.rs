@@ -13,7 +13,7 @@ use hodo_daemon::{Daemon, Options, PidFile, Reply, Snapshot};
 use hodo_io::{Bell, Clock, ServeOptions, Server, SocketSettings, Trace, TraceOptions, process, sleep};
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig};
 use hodo_ipbus::window::WindowConfig;
-use hodo_machine::{Address, Allowance, Input, Instant, Machine, Sampling, Wait};
+use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,8 +25,6 @@ use trace_log::TraceLog;
 const PORT: u16 = 10203;
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.
 const MORE_PEERS: usize = 64;
-/// Bytes of replies in all that clients have not read yet, beyond what the kernel takes; with more, the client with the most is ended.
-const UNREAD: usize = 32 << 20;
 /// How long a page waits for the hub.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// How long a lone packet may take where nothing was lost lately: a timer as far away costs nothing, and a lone packet
@@ -54,8 +52,6 @@ pub struct HubSettings {
     pub clients: usize,
     /// Boards at once.
     pub boards: usize,
-    /// Bytes of memory that may be retained for clients.
-    pub memory: u64,
     /// Packets in flight to a board at most.
     pub in_flight: usize,
     /// How long a board may be silent before its clients are told.
@@ -81,7 +77,6 @@ impl Default for HubSettings {
             cpu: None,
             clients: 4096,
             boards: 2048,
-            memory: 128 << 20,
             in_flight: 16,
             patience: Duration::from_millis(100),
             late: Duration::from_micros(200),
@@ -253,7 +248,7 @@ fn bind(settings: &HubSettings, trace: Option<Arc<Trace>>) -> Result<Server, Hub
         threads: 1,
         cpus: settings.cpu.into_iter().collect(),
         wait: settings.wait,
-        settings: SocketSettings { peers_max, backlogs_max: UNREAD, ..SocketSettings::default() },
+        settings: SocketSettings { peers_max, ..SocketSettings::default() },
     };
     let boards = SocketSettings { peers_max: settings.boards + MORE_PEERS, ..SocketSettings::default() };
     let at = settings.listen;
@@ -270,14 +265,13 @@ fn config(settings: &HubSettings) -> HubConfig {
     HubConfig {
         clients: settings.clients,
         boards: settings.boards,
-        allowance: Allowance::of_bytes(settings.memory),
         window: WindowConfig {
             in_flight: settings.in_flight,
             patience: settings.patience,
             late_min: settings.late,
             // A spinning hub sets no timers.
             calm: if settings.wait.sleeps() { CALM } else { Duration::ZERO },
-            ..HubConfig::default().window
+            ..WindowConfig::default()
         },
         seed: hodo_io::random_bits(),
         ..HubConfig::default()
@@ -288,6 +282,6 @@ fn config(settings: &HubSettings) -> HubConfig {
 fn allow_list(file: Option<&Path>) -> Result<AllowList, HubError> {
     let Some(file) = file else { return Ok(AllowList::ALL) };
     let wrong = |why: String| HubError::AllowList { file: file.to_owned(), why };
-    let text = hodo_io::files::read_text_apart(file).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+    let text = hodo_io::files::read_text(file).map_err(|why| wrong(format!("cannot be read: {why}")))?;
     AllowList::parse(&text).map_err(|why| wrong(why.to_string()))
 }

@@ -1,7 +1,7 @@
 //! IPbus devices in software: what a URI's scheme and options make of one.
 
-use crate::file_system::FilesApart;
-use hodo_ipbus::device::{Device, DeviceConfig, Failure, Faults, FaultyDevice, Registers, Way, allowance};
+use crate::file_system::Files;
+use hodo_ipbus::device::{Device, DeviceConfig, Failure, Faults, FaultyDevice, Registers, Way};
 use hodo_ipbus::wire::Version;
 use hodo_machine::Transport;
 use hodo_sim::options::{instant, list, probability, quantity};
@@ -86,12 +86,6 @@ impl Served {
     /// Returns whether the device has any faults.
     pub(crate) fn is_faulty(&self) -> bool {
         self.faults != Faults { seed: self.faults.seed, ..Faults::default() }
-    }
-
-    /// Returns the device with bounds: peers at once for each, and bytes of memory that are retained for the peers of all.
-    pub(crate) fn bounded(self, peers_max: usize, memory: u64) -> Served {
-        let memory = memory.min(self.config.allowance.bytes);
-        Served { config: DeviceConfig { peers_max, allowance: allowance(memory), ..self.config }, ..self }
     }
 
     /// Returns the number of devices.
@@ -197,10 +191,10 @@ fn way(network: Network) -> Way {
 fn registers(table: &str) -> Result<Registers, Error> {
     let wrong = |error: &dyn std::fmt::Display| Error::Failed(error.to_string());
     let file = match table.contains("://") {
-        true => files::one(table, "", &FilesApart).map_err(|error| wrong(&error))?,
+        true => files::one(table, "", &Files).map_err(|error| wrong(&error))?,
         false => table.to_owned(),
     };
-    let table = Table::read(&file, &FilesApart, &Limits::default()).map_err(|error| wrong(&error))?;
+    let table = Table::read(&file, &Files, &Limits::default()).map_err(|error| wrong(&error))?;
     Registers::try_from(&table).map_err(|error| wrong(&error))
 }
 

@@ -1,11 +1,8 @@
-use hodo_io::files;
 use hodo_uhal::files::Source;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
 
-/// Address tables and connection files on this computer's disks, also pipes, named with its environment.
+/// Address tables and connection files on this computer's disks, named with its environment.
 ///
 /// ```
 /// use hodo_ipbus_host::{Files, table::{Limits, Table}};
@@ -17,18 +14,15 @@ pub struct Files;
 
 impl Source for Files {
     fn read(&self, file: &str, max: usize) -> Result<Vec<u8>, String> {
-        let path = Path::new(file);
-        let read = match fs::metadata(path) {
-            // Whether it can be read is seen without taking anything out of it.
-            Ok(found) if found.file_type().is_fifo() && max == 0 => Ok(Vec::new()),
-            Ok(found) if found.is_file() => {
-                // Of a longer file, one byte more is read.
-                let most = (max as u64).saturating_add(1);
-                files::open(path).and_then(|file| files::read_from(file.take(most), most))
-            }
-            _ => files::read(path, max as u64),
-        };
-        read.map_err(|error| reason(&error))
+        let mut bytes = Vec::new();
+        // A pipe would be waited for, and a device may have no end.
+        let kind = fs::metadata(file).map_err(|error| reason(&error))?;
+        if !kind.is_file() && !kind.is_dir() {
+            return Err("it is a pipe or a device, and not a file".to_owned());
+        }
+        let open = File::open(file);
+        open.and_then(|open| open.take(max as u64 + 1).read_to_end(&mut bytes)).map_err(|error| reason(&error))?;
+        Ok(bytes)
     }
 
     fn list(&self, folder: &str) -> Vec<String> {
@@ -44,28 +38,6 @@ impl Source for Files {
     fn identity(&self, file: &str) -> String {
         let real = fs::canonicalize(file).ok().and_then(|path| path.into_os_string().into_string().ok());
         real.unwrap_or_else(|| file.to_owned())
-    }
-}
-
-/// The files of [`Files`] as a daemon reads them, in a process of its own.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FilesApart;
-
-impl Source for FilesApart {
-    fn read(&self, file: &str, max: usize) -> Result<Vec<u8>, String> {
-        files::read_apart(Path::new(file), max as u64).map_err(|error| reason(&error))
-    }
-
-    fn list(&self, folder: &str) -> Vec<String> {
-        Files.list(folder)
-    }
-
-    fn variable(&self, name: &str) -> Option<String> {
-        Files.variable(name)
-    }
-
-    fn identity(&self, file: &str) -> String {
-        Files.identity(file)
     }
 }
 
@@ -105,7 +77,7 @@ mod tests {
     fn what_cannot_be_read_says_why() {
         assert_eq!(Files.read("/no/such/file.xml", 1).unwrap_err(), "there is no such file");
         assert_eq!(Files.read("/", 1).unwrap_err(), "it is a folder");
-        assert_eq!(Files.read("/dev/zero", 1).unwrap_err(), "it is neither a file nor a pipe");
+        assert_eq!(Files.read("/dev/zero", 1).unwrap_err(), "it is a pipe or a device, and not a file");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) fn add(opened: &mut Opened, pages: Option<SocketAddr>) -> Result<(), 
 }
 
 fn ask(pages: SocketAddr) -> Result<HubStages, String> {
-    let text = hodo_daemon::fetch(&pages.into(), STAGES_PATH, PATIENCE).map_err(|why| why.to_string())?;
+    let text = hodo_daemon::fetch(pages, STAGES_PATH, PATIENCE).map_err(|why| why.to_string())?;
     HubStages::of_text(&text).ok_or_else(|| format!("http://{pages}{STAGES_PATH} is not a page of stages"))
 }
 

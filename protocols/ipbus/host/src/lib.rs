@@ -16,7 +16,7 @@ mod suite;
 pub use far_end::{PAGES_PORT, STAGES_PATH};
 pub use file_system::Files;
 pub use hodo_ipbus::{Error, hub, window, wire};
-pub use hodo_uhal::{connections, files, finding, pattern, table, uri, vhdl};
+pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
 pub use session::{Access, AccessResult, Action, At, Failure, Queued, Session, SessionError, SessionSettings};
 
 use hodo_measure::Plan;

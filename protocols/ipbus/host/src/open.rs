@@ -5,7 +5,7 @@ use crate::device::{self, Served};
 use crate::link::IpbusLink;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_ipbus::wire::DEVICE_PORT;
-use hodo_ipbus::{ClientConfig, Clients, Device, DeviceCommand, DeviceEvent};
+use hodo_ipbus::{ClientConfig, Clients, Device};
 use hodo_machine::Transport;
 use hodo_sim::Sim;
 use hodo_tester::{
@@ -13,9 +13,6 @@ use hodo_tester::{
     socket_settings,
 };
 use std::ops::Range;
-
-/// Peers that a device may have been told of and not closed yet, beyond its bound.
-const MORE_PEERS: usize = 4096;
 
 /// Opens a link over sockets.
 pub(crate) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
@@ -88,34 +85,15 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
         )));
     }
     let address = address(DEVICE_PORT)?;
-    let served = served.bounded(settings.peers_max, settings.memory);
-    // A device makes room for peers that its driver has accepted already.
-    let settings = &ServeSettings { peers_max: settings.peers_max + MORE_PEERS, ..settings.clone() };
     let bound = if served.is_faulty() {
         let make = move |number| served.faulty_device(number);
-        Server::bind(&place, &address, settings, Service { make, answer: tell, transport, threads: 1, listeners })
+        Server::bind(&place, &address, settings, Service { make, answer: |_| None, transport, threads: 1, listeners })
     } else {
         let make = move |_| served.device();
-        Server::bind(&place, &address, settings, Service { make, answer: tell, transport, threads: 1, listeners })
+        Server::bind(&place, &address, settings, Service { make, answer: |_| None, transport, threads: 1, listeners })
     };
     bound.map_err(|error| match error {
         Error::Usage(text) if listeners > 1 => Error::Usage(format!("boards={listeners}: {text}")),
         other => other,
     })
-}
-
-/// Logs what becomes of a device's peers.
-fn tell(event: DeviceEvent) -> Option<DeviceCommand> {
-    match event {
-        DeviceEvent::Misbehaved(_, remote, why) => tracing::warn!("{remote} was disconnected: {why}"),
-        DeviceEvent::TooLong { remote, bytes, buffer, count } => tracing::warn!(
-            "{remote} sent a packet of {bytes} bytes, which is longer than a buffer and was dropped without a word, as a board does it: its \
-             max_payload_size is to be {buffer} or less, or this device's buffer_bytes more ({count} such packets so far)"
-        ),
-        DeviceEvent::Crowded { displaced, refused } => tracing::warn!(
-            "all places are taken: {displaced} clients that were silent for longest were forgotten for new ones so far, and {refused} new \
-             ones were closed; raise --peers-max"
-        ),
-    }
-    None
 }

@@ -1,6 +1,5 @@
 mod access;
 mod error;
-mod left;
 mod line;
 
 pub use access::{Access, AccessResult, Action, At};
@@ -155,13 +154,6 @@ impl Session {
     #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
-    }
-
-    /// Tells whether the device has told no status that makes sense, where one was asked for: what is lost fails then, and a restart between
-    /// the packets of a call is not seen.
-    #[must_use]
-    pub fn is_without_status(&self) -> bool {
-        self.line.is_without_status()
     }
 
     /// Returns the version of the protocol.

@@ -35,8 +35,6 @@ fn each_board_is_by_itself() {
             let settings = SessionSettings { timeout: Duration::from_secs(20), ..SessionSettings::default() };
             let open = |uri: &String| Session::open(&uri.parse().expect("a URI"), &settings).expect("a session");
             let mut sessions: Vec<Session> = uris.iter().map(open).collect();
-            // Of the first packet since a restart a loss may leave it open whether it was done.
-            sessions.iter_mut().for_each(|session| while session.call(Access::write(0x14, 0)).is_err() {});
             for _ in 0..20 {
                 for (number, session) in (1..).zip(&mut sessions) {
                     session.queue(Access::rmw_sum(0x10, number)).expect("it is possible");

@@ -32,7 +32,7 @@ use crate::window::WindowCounters;
 use crate::wire::operation::Mode;
 use crate::wire::{HUB_IN_FLIGHT, IN_FLIGHT, Order, PAYLOAD, Version, hub};
 use alloc::vec::Vec;
-use carrier::{Carrier, Fits, Move};
+use carrier::{Carrier, Move};
 use composer::Composer;
 use core::net::SocketAddrV4;
 use core::time::Duration;
@@ -99,9 +99,6 @@ pub struct ClientConfig {
     pub calm: Duration,
     /// The seed of the numbers of transactions, by which another host's reply is told from one's own; `None` begins at 0.
     pub seed: Option<u64>,
-    /// The next id that an earlier client of the same user left the device with: where it has that one still, nobody else numbers packets, and
-    /// [`Path::SharedUdp`] numbers all of them.
-    pub left: Option<u16>,
 }
 
 impl ClientConfig {
@@ -123,7 +120,6 @@ impl ClientConfig {
             timeout: Duration::from_secs(1),
             calm: Duration::ZERO,
             seed: None,
-            left: None,
         }
     }
 
@@ -288,18 +284,6 @@ impl Client {
         }
     }
 
-    /// Returns the next id of the device, for a later client: `None` where packets have none, or one is in flight.
-    #[must_use]
-    pub fn next_id(&self) -> Option<u16> {
-        self.carrier.next_id()
-    }
-
-    /// Tells whether the device tells no status that makes sense: what is lost fails then, and a restart is not seen.
-    #[must_use]
-    pub fn is_without_status(&self) -> bool {
-        self.carrier.is_without_status()
-    }
-
     /// Returns the counters so far.
     #[must_use]
     pub fn counters(&self) -> WindowCounters {
@@ -383,24 +367,12 @@ impl Client {
             if !self.composer.compose(&mut self.queue, &mut self.flight, room) {
                 return;
             }
-            let longest = self.composer.longest();
-            match self.carrier.fits(longest) {
-                Fits::Yes => {}
-                // The device is asked first.
-                Fits::Unknown => return,
-                Fits::No(error) => {
-                    let key = self.flight.send();
-                    self.flight.fail(key, error, &mut self.queue);
-                    self.composer.restart();
-                    continue;
-                }
-            }
             if self.stamps.sampling.is_on() {
                 let begun = self.flight.begun(&mut self.queue).filter(|tag| self.stamps.sampling.takes(*tag));
                 begun.for_each(|tag| mark_sending(tag, out));
             }
             let key = self.flight.send();
-            self.carrier.push(now, key, (self.composer.packet(), longest), || self.flight.only_reads());
+            self.carrier.push(now, key, self.composer.packet(), || self.flight.only_reads());
             self.composer.restart();
         }
     }
@@ -488,7 +460,7 @@ impl Machine for Client {
                     }
                 }
                 Move::Idle(deadline) if !self.queue.has_event() => return Output::Idle(deadline),
-                Move::Idle(_) | Move::Resumed => {}
+                Move::Idle(_) => {}
             }
         }
     }

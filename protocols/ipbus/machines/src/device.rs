@@ -11,8 +11,6 @@ mod history;
 mod memory;
 mod register;
 mod replies;
-mod room;
-mod unsent;
 
 pub use board::DeviceCounters;
 pub use faults::{FaultCounters, Faults, FaultyDevice, Way};
@@ -24,14 +22,9 @@ use crate::wire::{BUFFER_BYTES, BUFFERS, Version, chunk};
 use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
-pub(crate) use board::Board;
+use board::Board;
 use core::time::Duration;
-use hodo_machine::{
-    Address, Allowance, Charges, Ends, Input, Instant, Machine, Outbox, Output, Over, Peer, Peers, Pool, Share, Timers,
-    Transport,
-};
-use room::Turn;
-use unsent::UnsentReplies;
+use hodo_machine::{Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Timers, Transport};
 
 /// Words of the configuration space of firmware.
 const CONFIGURATION: usize = 4;
@@ -39,11 +32,6 @@ const CONFIGURATION: usize = 4;
 const BUFFER_BYTES_MAX: u32 = 65_507;
 /// Bytes after which a stream's replies are handed to the driver; more than one packet.
 const BURST: usize = 128 << 10;
-/// Bytes of the buffer for the replies of a turn that are kept for the next one.
-const KEPT_BYTES: usize = 4 << 20;
-/// Bytes that are retained for all peers unless told otherwise, and the part of them for one.
-const MEMORY: u64 = 64 << 20;
-const PEER_PART: u64 = 4;
 
 /// The settings and bounds of a device.
 #[derive(Debug, Clone)]
@@ -64,14 +52,8 @@ pub struct DeviceConfig {
     pub registers: Registers,
     /// The words of the configuration space after a reset.
     pub configuration: Vec<u32>,
-    /// The memory that may be retained for peers, by this device and those that share its pool: replies that they do not take, and
-    /// unfinished chunks. Beyond, the peer with the most is closed, and over datagrams its oldest replies are dropped.
-    pub allowance: Allowance,
-    /// The memory that is retained by all of these.
-    pub pool: Pool,
-    /// Peers at once. One more takes the place of the one that was silent for longest: over datagrams of any, over streams of one that
-    /// was silent for 10 s and waits for nothing.
-    pub peers_max: usize,
+    /// Replies that may wait for their peers, in all, in bytes; a quarter of them for one peer.
+    pub unsent_bytes_max: usize,
     /// A peer over datagrams that was silent for so long is forgotten; its next datagram makes it known again.
     pub silence_timeout: Duration,
 }
@@ -88,18 +70,10 @@ impl DeviceConfig {
             memory_bytes_max: 64 << 20,
             registers: Registers::default(),
             configuration: vec![0; CONFIGURATION],
-            allowance: allowance(MEMORY),
-            pool: Pool::default(),
-            peers_max: 16_384,
+            unsent_bytes_max: 64 << 20,
             silence_timeout: Duration::from_secs(60),
         }
     }
-}
-
-/// Returns the allowance of a device that may retain this many bytes for all peers: a quarter of them for one.
-#[must_use]
-pub fn allowance(bytes: u64) -> Allowance {
-    Allowance { peer_bytes: bytes / PEER_PART, ..Allowance::of_bytes(bytes) }
 }
 
 /// A command of the application to a device.
@@ -120,30 +94,10 @@ pub enum DeviceCommand {
 }
 
 /// An event that a device reports to the application.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceEvent {
-    /// A peer's stream cannot be cut into chunks, or most memory was retained for it; it was closed.
-    Misbehaved(Peer, Address, Error),
-    /// A datagram of this many bytes is longer than the buffers, and was dropped without an answer, as a board drops it. Reported
-    /// when the count doubles.
-    TooLong {
-        /// The peer.
-        remote: Address,
-        /// Bytes of the datagram.
-        bytes: usize,
-        /// Bytes of a buffer.
-        buffer: usize,
-        /// Such datagrams so far.
-        count: u64,
-    },
-    /// All places are taken: peers that were silent for longest have made room for new ones, or new ones found none. Reported
-    /// when either count doubles.
-    Crowded {
-        /// Peers that made room so far.
-        displaced: u64,
-        /// Peers that found no place so far.
-        refused: u64,
-    },
+    /// A peer's stream cannot be cut into chunks, or it asks and does not read; it was closed.
+    Misbehaved(Peer, Error),
 }
 
 /// A software device. See the [module](self).
@@ -151,27 +105,19 @@ pub enum DeviceEvent {
 pub struct Device {
     transport: Transport,
     buffer_bytes: usize,
-    peers_max: usize,
+    unsent_bytes_max: usize,
     silence_timeout: Duration,
     board: Board,
     sessions: Peers<Session>,
-    /// The number of the next session.
-    next_session: u64,
-    /// Sessions, with those that may have been silent for longest in front.
-    turns: VecDeque<Turn>,
-    /// When to look again for a peer that makes room for another one.
-    full_until: Instant,
-    charges: Charges,
-    /// Bytes of the replies of this turn that are charged, and those of replies to peers that are gone.
-    waiting: u64,
-    lost: usize,
     /// When each peer over datagrams may have been silent for too long.
     timers: Timers<Peer>,
     /// Replies that have not been handed to the driver, one behind the other, from `handed` on.
     replies: Vec<u8>,
     handed: usize,
-    /// To whom they go, with the number of the session, and where they end.
-    owed: VecDeque<(Peer, u64, usize)>,
+    /// To whom they go, and where they end.
+    owed: VecDeque<(Peer, usize)>,
+    /// Bytes that wait for peers who do not take them.
+    held_bytes: usize,
     /// Peers who take again what waits for them.
     resumed: VecDeque<Peer>,
     closing: VecDeque<Peer>,
@@ -181,22 +127,11 @@ pub struct Device {
 /// One peer.
 #[derive(Debug)]
 struct Session {
-    number: u64,
-    remote: Address,
     heard: Instant,
     chunks: chunk::Chunks,
     blocked: bool,
-    held: UnsentReplies,
-    /// Memory of packets on their way to it and from it, where they take time.
-    on_way: u64,
-}
-
-impl Session {
-    /// Returns the bytes of memory that are retained for the peer.
-    #[inline]
-    fn retained(&self) -> u64 {
-        self.chunks.retained() as u64 + self.held.retained() + self.on_way
-    }
+    /// Replies that it does not take for now.
+    held: Vec<u8>,
 }
 
 impl Device {
@@ -207,20 +142,15 @@ impl Device {
         Device {
             transport: config.transport,
             buffer_bytes: config.buffer_bytes as usize,
-            peers_max: config.peers_max.max(1),
+            unsent_bytes_max: config.unsent_bytes_max,
             silence_timeout: config.silence_timeout,
-            charges: Charges::new(config.allowance, config.pool.clone()),
             board: Board::new(config),
             sessions: Peers::default(),
-            next_session: 0,
-            turns: VecDeque::new(),
-            full_until: Instant::ZERO,
-            waiting: 0,
-            lost: 0,
             timers: Timers::default(),
             replies: Vec::new(),
             handed: 0,
             owed: VecDeque::new(),
+            held_bytes: 0,
             resumed: VecDeque::new(),
             closing: VecDeque::new(),
             events: VecDeque::new(),
@@ -264,78 +194,54 @@ impl Device {
         self.buffer_bytes
     }
 
-    fn opened(&mut self, now: Instant, peer: Peer, ends: &Ends) {
+    fn opened(&mut self, now: Instant, peer: Peer) {
         if !peer.is_accepted() {
             return;
         }
         self.forget(peer);
-        if self.sessions.len() >= self.peers_max && !self.make_room(now) {
-            self.closing.push_back(peer);
-            return self.note_crowd(|counters| &mut counters.refused_peers);
-        }
-        let number = self.next_session;
-        self.next_session += 1;
-        let (chunks, remote) = (chunk::Chunks::new(self.buffer_bytes), ends.remote.clone());
-        self.charges.open(peer, &remote);
-        let held = UnsentReplies::default();
-        let session = Session { number, remote, heard: now, chunks, blocked: false, held, on_way: 0 };
-        self.sessions.insert(peer, session);
-        self.note_newest(now, peer, number);
+        let chunks = chunk::Chunks::new(self.buffer_bytes);
+        self.sessions.insert(peer, Session { heard: now, chunks, blocked: false, held: Vec::new() });
         if self.transport == Transport::Datagram {
             self.timers.arm(peer, now + self.silence_timeout);
         }
     }
 
-    fn forget(&mut self, peer: Peer) -> Option<Session> {
-        let session = self.sessions.remove(peer)?;
-        self.charges.close(peer);
-        self.timers.cancel(peer);
-        if self.transport == Transport::Stream {
-            self.lost +=
-                self.waiting_for().filter(|(_, number, _)| *number == session.number).map(|wait| wait.2).sum::<usize>();
+    fn forget(&mut self, peer: Peer) {
+        if let Some(session) = self.sessions.remove(peer) {
+            self.held_bytes -= session.held.len();
+            self.timers.cancel(peer);
         }
-        Some(*session)
     }
 
     #[inline]
     fn datagram(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
         let Some(session) = self.sessions.at(peer) else { return };
         session.heard = now;
-        let number = session.number;
-        if bytes.len() > self.buffer_bytes {
-            self.note_too_long(peer, bytes.len());
-        }
-        if (self.replies.len() + self.buffer_bytes) as u64 > self.charges.allowance().bytes {
+        if self.replies.len() + self.buffer_bytes > self.unsent_bytes_max {
             return self.board.drop_packet();
         }
         let before = self.replies.len();
         self.board.answer(bytes, &mut self.replies);
-        self.owe(peer, number, before);
+        self.owe(peer, before);
     }
 
     #[inline]
-    fn stream(&mut self, now: Instant, peer: Peer, bytes: &[u8]) {
+    fn stream(&mut self, peer: Peer, bytes: &[u8]) {
         let before = self.replies.len();
-        match self.answer_chunks(now, peer, bytes, before) {
-            Ok(number) => {
-                self.owe(peer, number, before);
-                self.charge(peer);
-                self.charge_turn();
-            }
+        match self.answer_chunks(peer, bytes, before) {
+            Ok(()) => self.owe(peer, before),
             Err(error) => {
                 self.replies.truncate(before);
-                self.end(peer, error);
+                self.forget(peer);
+                self.closing.push_back(peer);
+                self.events.push_back(DeviceEvent::Misbehaved(peer, error));
             }
         }
     }
 
-    /// Handles the whole chunks in bytes of a stream. Returns the number of the peer's session.
     #[inline]
-    fn answer_chunks(&mut self, now: Instant, peer: Peer, bytes: &[u8], before: usize) -> Result<u64, Error> {
-        let max = self.charges.allowance().peer_bytes;
-        let Some(session) = self.sessions.at(peer) else { return Ok(0) };
-        session.heard = now;
-        let held = session.held.retained();
+    fn answer_chunks(&mut self, peer: Peer, bytes: &[u8], before: usize) -> Result<(), Error> {
+        let Some(session) = self.sessions.at(peer) else { return Ok(()) };
         let mut rest = bytes;
         while let Some(packet) = session.chunks.next(&mut rest)? {
             let begun = chunk::begin(&mut self.replies);
@@ -345,19 +251,19 @@ impl Device {
                 continue;
             }
             chunk::end(&mut self.replies, begun);
-            let bytes = (self.replies.len() - before) as u64 + held;
-            if bytes > max {
-                return Err(Error::TooMuchMemory(Over { peer, share: Share::Peer, bytes, max }));
+            let unsent = self.replies.len() - before + session.held.len();
+            if unsent > self.unsent_bytes_max / 4 || self.replies.len() + self.held_bytes > self.unsent_bytes_max {
+                return Err(Error::Closed(Closed::OverBound));
             }
         }
-        Ok(session.number)
+        Ok(())
     }
 
     /// Owes a peer the replies from `before` on.
     #[inline]
-    fn owe(&mut self, peer: Peer, session: u64, before: usize) {
+    fn owe(&mut self, peer: Peer, before: usize) {
         if self.replies.len() > before {
-            self.owed.push_back((peer, session, self.replies.len()));
+            self.owed.push_back((peer, self.replies.len()));
         }
     }
 
@@ -373,22 +279,14 @@ impl Device {
     /// Puts the next replies into the outbox: one datagram, or a burst of a stream.
     #[inline]
     fn send(&mut self, out: &mut Outbox) -> Option<Peer> {
-        while let Some(&(peer, number, end)) = self.owed.front() {
-            let session = self.sessions.at(peer).filter(|session| session.number == number);
+        while let Some(&(peer, end)) = self.owed.front() {
+            let session = self.sessions.at(peer);
             let burst = self.handed..end.min(self.handed + BURST);
-            let mut is_held = false;
             let sent = match session {
-                None => {
-                    self.lost = self.lost.saturating_sub(burst.len());
-                    false
-                }
+                None => false,
                 Some(session) if session.blocked || !session.held.is_empty() => {
-                    let replies = &self.replies[burst.clone()];
-                    match self.transport {
-                        Transport::Datagram => session.held.add_datagram(replies),
-                        Transport::Stream => session.held.add(replies),
-                    }
-                    is_held = true;
+                    session.held.extend_from_slice(&self.replies[burst.clone()]);
+                    self.held_bytes += burst.len();
                     false
                 }
                 Some(_) => {
@@ -402,13 +300,7 @@ impl Device {
             }
             if self.owed.is_empty() {
                 self.replies.clear();
-                self.replies.shrink_to(KEPT_BYTES);
-                (self.handed, self.lost) = (0, 0);
-                self.charge_turn();
-            }
-            if is_held {
-                self.charge_turn();
-                self.charge(peer);
+                self.handed = 0;
             }
             if sent {
                 return Some(peer);
@@ -422,12 +314,14 @@ impl Device {
         while let Some(&peer) = self.resumed.front() {
             let session = self.sessions.at(peer);
             if let Some(session) = session.filter(|session| !session.blocked && !session.held.is_empty()) {
-                out.copy(session.held.take(BURST));
+                let burst = session.held.len().min(BURST);
+                out.copy(&session.held[..burst]);
+                session.held.drain(..burst);
+                self.held_bytes -= burst;
                 if session.held.is_empty() {
                     // Few peers ever have to wait; none keeps the room for it.
-                    session.held = UnsentReplies::default();
+                    session.held = Vec::new();
                 }
-                self.charge(peer);
                 return Some(peer);
             }
             self.resumed.pop_front();
@@ -455,14 +349,12 @@ impl Machine for Device {
     #[inline]
     fn handle(&mut self, now: Instant, input: Input<'_, DeviceCommand>) {
         match input {
-            Input::Opened(peer, ends) => self.opened(now, peer, ends),
+            Input::Opened(peer, _) => self.opened(now, peer),
             Input::Received(peer, bytes) => match self.transport {
                 Transport::Datagram => self.datagram(now, peer, bytes),
-                Transport::Stream => self.stream(now, peer, bytes),
+                Transport::Stream => self.stream(peer, bytes),
             },
-            Input::Closed(peer, _) => {
-                self.forget(peer);
-            }
+            Input::Closed(peer, _) => self.forget(peer),
             Input::Blocked(peer) => self.set_blocked(peer, true),
             Input::Drained(peer) => self.set_blocked(peer, false),
             Input::Command(DeviceCommand::Reboot { clear_memory }) => self.board.reboot(clear_memory),
@@ -478,30 +370,16 @@ impl Machine for Device {
 
     #[inline]
     fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<DeviceEvent> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Output::Event(event);
-            }
-            if let Some(peer) = self.closing.pop_front() {
-                return Output::Close(peer);
-            }
-            match self.send(out) {
-                Some(peer) => return Output::Send(peer),
-                // A peer may have been ended meanwhile.
-                None if self.closing.is_empty() => return Output::Idle(self.timers.next()),
-                None => {}
-            }
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
         }
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.charges)
-    }
-
-    /// Tells whether replies wait for the client to read.
-    fn owes(&self, peer: Peer) -> bool {
-        let is_held = self.sessions.get(peer).is_some_and(|session| !session.held.is_empty());
-        is_held || self.owed.iter().any(|(other, ..)| *other == peer)
+        if let Some(peer) = self.closing.pop_front() {
+            return Output::Close(peer);
+        }
+        match self.send(out) {
+            Some(peer) => Output::Send(peer),
+            None => Output::Idle(self.timers.next()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@ use crate::wire::packet::Kind;
 use crate::wire::transaction::Info;
 use core::fmt;
 use core::net::SocketAddrV4;
-use hodo_machine::{Closed, Over, Truncated};
+use hodo_machine::{Closed, Truncated};
 use thiserror::Error;
 
 /// An error of one packet, one transaction or one peer.
@@ -108,11 +108,6 @@ pub enum Error {
     /// The device has forgotten the packets in flight.
     #[error("the device has restarted: what was in flight may be done or not, and is not sent again; read it back")]
     Restarted,
-    /// The first packet since the device's restart has no reply, and nothing shows whether it was done.
-    #[error(
-        "the first packet since the device's restart was lost, or its reply was: it may be done or not, and is not sent again; read it back"
-    )]
-    LeftOpen,
     /// Somebody else uses the numbers of the device's packets.
     #[error(
         "another client sends numbered packets to this device; let all go through one hub, or let each add reliable=false to its URI"
@@ -124,19 +119,6 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
-    /// A packet is longer than the device's buffers, or its reply would be.
-    #[error(
-        "a packet of {bytes} bytes, and the device's status tells of buffers of {buffer}, so that it would be dropped without a word; set max_payload_size={buffer} in the URI, or less"
-    )]
-    TooLong {
-        /// Bytes of the packet or its reply, whichever is longer.
-        bytes: usize,
-        /// Bytes of a buffer of the device.
-        buffer: u32,
-    },
-    /// More memory is retained for peers than is allowed, and for this one the most.
-    #[error(transparent)]
-    TooMuchMemory(Over),
     /// The connection is gone.
     #[error("{why}{}", remedy(*.0), why = .0)]
     Closed(Closed),

@@ -17,7 +17,6 @@ mod backlog;
 mod board;
 mod client;
 mod intake;
-mod memory;
 mod packets;
 mod router;
 mod stages;
@@ -34,22 +33,13 @@ use crate::wire::hub::Code;
 use core::fmt;
 use core::net::SocketAddrV4;
 use core::time::Duration;
-use hodo_machine::{
-    Address, Allowance, Charges, Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Sampling, Stamp, codes,
-};
+use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Peers, Sampling, Stamp, codes};
 use router::Router;
-
-/// Bytes of memory that are retained for clients unless told otherwise: with buffers that are used again, replies on their way and the
-/// windows of boards it is 256 MiB at most.
-const MEMORY: u64 = 128 << 20;
-
-/// Bytes of buffers that are kept for each board: uHAL's packets in flight.
-const BOARD_SPARE: usize = 40 << 10;
 
 /// Bounds and times of a hub.
 ///
-/// Packets, partial chunks and chunks that wait for a board are charged to their clients, and `allowance` bounds all of them together. The
-/// other bounds say what one client or board may have of it.
+/// The packets that it holds take `packets` × `packet_bytes` at most, partial chunks `clients` × `chunk_bytes`, and chunks that
+/// wait for a board `backlog_bytes`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HubConfig {
     /// Clients at once.
@@ -66,20 +56,14 @@ pub struct HubConfig {
     /// Packets that the hub holds in all. Chunks for which there is no room wait; only where no more may wait are packets
     /// answered by code 2.
     pub packets: usize,
-    /// Packets of a client that are taken in whatever others have queued, beyond `board_packets` and `packets`: who asks for little does
-    /// not wait for those who ask for much.
-    pub client_reserved: usize,
-    /// The memory that may be retained for clients. Beyond, the client with the most is ended, and of what it has sent only the packets in
-    /// flight are done.
-    pub allowance: Allowance,
     /// Bytes of a packet; a longer request or reply is answered by code 2.
     pub packet_bytes: usize,
     /// Bytes of a request chunk; a longer one ends its client.
     pub chunk_bytes: usize,
     /// Packets in flight to a board, and how long it may be silent.
     pub window: WindowConfig,
-    /// A dead board is probed four times in the window's patience for clients that wait for it, each of them for that patience.
-    /// Where nobody does it is probed after this time, then after twice as long, ...
+    /// A dead board is probed for a client that asks for it, once in this time at most, and the answer is waited for over
+    /// an eighth of the window's patience. Where nobody asks it is probed after this time, then after twice as long, ...
     pub probe_first: Duration,
     /// ... and so on up to this.
     pub probe_last: Duration,
@@ -93,13 +77,6 @@ pub struct HubConfig {
     pub seed: u64,
 }
 
-impl HubConfig {
-    /// Returns the time from one probe of a dead board to the next, while clients wait for it.
-    fn probe_asked(&self) -> Duration {
-        self.window.patience / 4
-    }
-}
-
 impl Default for HubConfig {
     /// Returns bounds for a thousand clients and boards, jumbo frames, and times that fit uHAL's patience of a second.
     fn default() -> Self {
@@ -108,17 +85,11 @@ impl Default for HubConfig {
             boards: 2048,
             client_packets: 512,
             board_packets: 16_384,
-            backlog_bytes: 64 << 20,
+            backlog_bytes: 256 << 20,
             packets: 65_536,
-            client_reserved: 8,
-            allowance: Allowance::of_bytes(MEMORY),
             packet_bytes: 9_000,
             chunk_bytes: 64 << 10,
-            window: WindowConfig {
-                patience: Duration::from_millis(100),
-                spare_bytes: BOARD_SPARE,
-                ..WindowConfig::default()
-            },
+            window: WindowConfig { patience: Duration::from_millis(100), ..WindowConfig::default() },
             probe_first: Duration::from_millis(100),
             probe_last: Duration::from_secs(5),
             forget: Duration::from_secs(15),
@@ -155,18 +126,6 @@ pub enum HubEvent {
     Dead(SocketAddrV4, Version, Code),
     /// A board has forgotten what was in flight, or somebody else uses its ids; its clients were told.
     Restarted(SocketAddrV4),
-    /// A packet for a board, or the reply to it, is longer than the buffers that the board's status tells of. Reported when the count of
-    /// such packets doubles.
-    TooLong {
-        /// The board.
-        board: SocketAddrV4,
-        /// Bytes of the packet or its reply, whichever is longer.
-        bytes: usize,
-        /// Bytes of a buffer of the board.
-        buffer: u32,
-        /// Such packets so far.
-        count: u64,
-    },
 }
 
 codes! {
@@ -192,8 +151,6 @@ codes! {
         Silent => "silent",
         /// The hub is to stop.
         Drained => "drained",
-        /// Most memory was retained for it, and more than is allowed in all.
-        TooMuchMemory => "too_much_memory",
     }
 }
 
@@ -209,9 +166,6 @@ impl fmt::Display for Ended {
             Ended::Idle => "it was idle, and the place was needed; raise --clients if that happens often",
             Ended::Silent => "it sent no whole chunk in time",
             Ended::Drained => "the hub is stopping",
-            Ended::TooMuchMemory => {
-                "the limit of memory for all clients is reached, and it has most; raise --memory, or ask for less at a time"
-            }
         })
     }
 }
@@ -283,7 +237,7 @@ impl Hub {
                         break ended;
                     }
                 }
-                Ok(None) => return self.router.charge_chunks(now, index, chunks.retained() as u64),
+                Ok(None) => return,
                 Err(_) => break Ended::ChunkTooLong,
             }
         };
@@ -326,14 +280,6 @@ impl Machine for Hub {
             self.streams.remove(peer);
         }
         output
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.router.charges)
-    }
-
-    fn owes(&self, peer: Peer) -> bool {
-        self.router.clients.get(peer).is_some_and(|client| client.owed() > 0)
     }
 
     fn stamped(&mut self, stamp: Stamp) {

@@ -11,24 +11,17 @@
 //! | a status | replies of packets before the next id are asked for; packets from it on are sent again |
 //! | a status whose next id is none of ours | once more after a pause; then the device has [restarted](Cause::Restarted) |
 //!
-//! A device begins with id 1 after a restart. The first packet after an opening goes alone, and so does each of id 1: its
-//! reply shows that the ids agree. While a packet of id 1 is out, "next is 1" tells of a loss or of a restart. It is sent
-//! again where there was no time for a restart, where the device keeps the reply of the packet before it, or where it does
-//! nothing but read memory; else nobody knows whether it was done, and it is given up.
+//! A device begins with id 1 after a restart. No packet of a caller ever has id 1, and none is sent before a read of
+//! no words has shown that the ids agree: so "next is 1" always tells of a restart, and nothing is sent into it again.
 //!
 //! A window has no opinion on who its caller is: a client, or the hub. Bytes come in by [`Window::received`], and go
 //! out by [`Window::poll`]. It has one deadline, which follows from its state, and so no timers of its own.
 
-mod age;
-mod counters;
 mod identity;
-mod isolation;
 mod recovery;
-mod rivals;
 mod round_trip;
 mod sharing;
 
-pub use counters::WindowCounters;
 pub use round_trip::RoundTrip;
 
 use crate::Error;
@@ -38,10 +31,10 @@ use crate::wire::{IN_FLIGHT, PAYLOAD, WORD};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
+use core::ops::AddAssign;
 use core::time::Duration;
 use hodo_machine::Instant;
 use identity::OwnIds;
-use isolation::Isolation;
 use sharing::Sharing;
 
 /// The longest wait for one answer is this part of the patience, so that several are tried.
@@ -65,8 +58,6 @@ pub struct WindowConfig {
     /// so that the reply of another host's packet is never taken for one's own. `None` leaves the caller's, who then has to
     /// begin at a random one.
     pub own_ids: Option<u64>,
-    /// Bytes of buffers that are kept for packets to come.
-    pub spare_bytes: usize,
 }
 
 impl WindowConfig {
@@ -85,7 +76,6 @@ impl Default for WindowConfig {
             calm: Duration::ZERO,
             late_min: Duration::from_micros(200),
             own_ids: None,
-            spare_bytes: usize::MAX,
         }
     }
 }
@@ -102,8 +92,6 @@ pub enum Cause {
     ReplyLost,
     /// The device has forgotten the ids: it may have done the packet before, or not.
     Restarted,
-    /// It is the first packet since the device's restart, and nothing shows whether it was done.
-    LeftOpen,
     /// Somebody else sends packets with ids to this device: it may have done the packet, or not.
     Contended,
     /// The device's status makes no sense.
@@ -115,7 +103,6 @@ impl From<Cause> for Error {
         match cause {
             Cause::Silent | Cause::Ignored => Error::NoAnswer,
             Cause::ReplyLost | Cause::Restarted => Error::Restarted,
-            Cause::LeftOpen => Error::LeftOpen,
             Cause::Contended => Error::Contended,
             Cause::Malformed(error) => error,
         }
@@ -142,8 +129,6 @@ pub enum Step<'a> {
     },
     /// The device is given up: nothing is in flight, and nothing can be pushed before [`Window::open`].
     Down(Cause),
-    /// All that was in flight has been given up, or the oldest packets, and others can be pushed.
-    Resumed,
     /// Nothing to do before this instant, or before something is received or pushed.
     Idle(Option<Instant>),
 }
@@ -187,6 +172,37 @@ pub enum Heard {
     Malformed(Error),
 }
 
+/// The counters of a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WindowCounters {
+    /// Packets sent, each counted once.
+    pub packets: u64,
+    /// Packets sent again, because the device had not seen them.
+    pub requests_lost: u64,
+    /// Replies asked for again.
+    pub replies_lost: u64,
+    /// Status requests.
+    pub statuses: u64,
+    /// Times that an answer was late.
+    pub late: u64,
+    /// Replies to nothing that was outstanding. Late statuses do not count: several are asked for while none comes.
+    pub strays: u64,
+    /// Times that the device had forgotten the ids.
+    pub restarts: u64,
+}
+
+impl AddAssign for WindowCounters {
+    fn add_assign(&mut self, other: Self) {
+        self.packets += other.packets;
+        self.requests_lost += other.requests_lost;
+        self.replies_lost += other.replies_lost;
+        self.statuses += other.statuses;
+        self.late += other.late;
+        self.strays += other.strays;
+        self.restarts += other.restarts;
+    }
+}
+
 /// The packets in flight to one device.
 #[derive(Debug)]
 pub struct Window {
@@ -195,7 +211,6 @@ pub struct Window {
     /// In the order of their ids.
     slots: VecDeque<Slot>,
     spare: Vec<Vec<u8>>,
-    spare_bytes: usize,
     /// The id of the oldest slot, or of the next packet.
     base: u16,
     /// The id of the next packet.
@@ -210,8 +225,7 @@ pub struct Window {
     failing: usize,
     cause: Cause,
     after: After,
-    /// Whether no packet was answered since the opening.
-    is_new: bool,
+    to_greet: bool,
     own: Option<OwnIds>,
     /// Datagrams sent so far.
     turns: u64,
@@ -221,17 +235,13 @@ pub struct Window {
     round_trip: RoundTrip,
     /// Packets that have to go well before a lone one may take its time.
     troubled: u32,
-    /// So often it began anew since a packet was answered, and the last number that it began with.
-    resumed: u32,
-    resumed_at: u16,
     sharing: Sharing,
-    isolation: Isolation,
     progress: Progress,
     counters: WindowCounters,
 }
 
 /// The requests of the device's status.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct StatusRequests {
     /// Whether one is to be sent.
     wanted: bool,
@@ -240,8 +250,6 @@ struct StatusRequests {
     asked: VecDeque<StatusRequest>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     due: u32,
-    /// Statuses that were asked for before the opening may come until then.
-    old_until: Instant,
     /// Statuses that told an id of long ago since something got on.
     of_long_ago: u32,
     /// Whether something was sent since the last status was asked for, and may be lost.
@@ -262,14 +270,12 @@ struct Progress {
     malformed: Option<Error>,
     /// Whether packets were sent again and nothing got on since.
     sent_again: bool,
-    /// The times that packets were sent again since one was taken.
-    vain: u32,
 }
 
 impl Progress {
     /// Starts now.
     fn start(now: Instant) -> Self {
-        Progress { waiting: now, since: now, tries: 0, heard: false, malformed: None, sent_again: false, vain: 0 }
+        Progress { waiting: now, since: now, tries: 0, heard: false, malformed: None, sent_again: false }
     }
 }
 
@@ -293,7 +299,6 @@ struct StatusRequest {
 /// The state that follows once packets have been given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
-    Nothing,
     GoOn,
     Down,
     /// Go on with this id.
@@ -303,7 +308,8 @@ enum After {
 #[derive(Debug)]
 struct Slot {
     id: u16,
-    key: u64,
+    /// `None` for the greeting.
+    key: Option<u64>,
     /// Packets of the same chain keep their order.
     chain: u32,
     header: [u8; HEADER],
@@ -316,12 +322,6 @@ struct Slot {
     turn: u64,
     /// Whether it was sent once, and its reply not asked for.
     once: bool,
-    /// Whether nothing else may be in flight with it.
-    alone: bool,
-    /// The reply that is kept back.
-    kept_back: Vec<u8>,
-    /// The replies under its number that were not its own, nor another host's.
-    refused: u32,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -333,8 +333,6 @@ enum Stage {
     Answered,
     /// The device keeps another host's reply under its number, with this first transaction.
     Anothers(u32),
-    /// The reply has come, and is kept back since then: it may be another host's with the same numbers.
-    KeptBack(Instant),
     /// It is shown not to have been done.
     NotDone,
 }
@@ -356,7 +354,6 @@ impl Window {
             state: State::Down,
             slots: VecDeque::new(),
             spare: Vec::new(),
-            spare_bytes: 0,
             base: 1,
             next: 1,
             done: 0,
@@ -364,26 +361,16 @@ impl Window {
             to_ask: 0,
             failing: 0,
             cause: Cause::Silent,
-            after: After::Nothing,
-            is_new: false,
+            after: After::GoOn,
+            to_greet: false,
             own: config.own_ids.map(OwnIds::new),
             turns: 0,
-            status: StatusRequests {
-                wanted: false,
-                asked: VecDeque::new(),
-                due: 0,
-                old_until: Instant::ZERO,
-                of_long_ago: 0,
-                behind: false,
-            },
+            status: StatusRequests::default(),
             resend: [0; HEADER],
             device: Status::default(),
             round_trip: RoundTrip::new(config.late_min, late_max),
             troubled: 0,
-            resumed: 0,
-            resumed_at: 0,
             sharing: Sharing::new(config.own_ids.unwrap_or_default()),
-            isolation: Isolation::default(),
             progress: Progress::start(Instant::ZERO),
             counters: WindowCounters::default(),
         }
@@ -415,13 +402,12 @@ impl Window {
         self.state == State::Down
     }
 
-    /// Returns how many packets can be pushed now: none before the device has told its next id, and one before it has
-    /// answered the first.
+    /// Returns how many packets can be pushed now: none before the device has told its next id, and taken the greeting.
     #[must_use]
     #[inline]
     pub fn room(&self) -> usize {
-        let is_failing = self.failing > 0 || self.after != After::Nothing;
-        let closed = self.state != State::Open || is_failing || self.is_alone();
+        let is_failing = self.failing > 0 || self.after != After::GoOn;
+        let closed = self.state != State::Open || is_failing || self.is_greeting();
         if closed { 0 } else { self.limit().saturating_sub(self.slots.len()) }
     }
 
@@ -444,22 +430,10 @@ impl Window {
         self.slots.is_empty()
     }
 
-    /// Tells whether packets have been given up that [`Window::poll`] has not told of.
-    #[must_use]
-    pub(crate) fn has_failures(&self) -> bool {
-        self.failing > 0 || !self.sharing.lost.is_empty()
-    }
-
     /// Returns the device's last status: its buffers, and the bytes of one.
     #[must_use]
     pub const fn device(&self) -> &Status {
         &self.device
-    }
-
-    /// Returns the id of the next packet, once the device has told one.
-    #[must_use]
-    pub fn next_id(&self) -> Option<u16> {
-        (self.state == State::Open).then_some(self.next)
     }
 
     /// Returns the estimate of the round-trip.
@@ -493,7 +467,7 @@ impl Window {
     pub fn push_of(&mut self, now: Instant, key: u64, chain: u32, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
         assert!(self.room() > 0, "pushed without room");
         self.check_if_idle(now);
-        self.append(now, key, chain, fill)
+        self.append(now, Some(key), chain, fill)
     }
 
     /// Takes in a datagram from the device. `take` is handed a reply, and says whether it answers what was asked; each
@@ -504,20 +478,13 @@ impl Window {
         let is_reply = packet.is_ok_and(|packet| packet.header.kind == Kind::Control);
         let heard = match packet {
             Ok(packet) if is_reply => self.replied(now, &packet, bytes, take),
-            Ok(packet) if packet.header.kind == Kind::Status => {
-                let heard = self.told_status(now, bytes);
-                self.hand_on(now, take);
-                heard
-            }
+            Ok(packet) if packet.header.kind == Kind::Status => self.told_status(now, bytes),
             Ok(packet) => Heard::Malformed(Error::PacketKind { header: packet.header.encode() }),
             Err(error) => Heard::Malformed(error),
         };
         match heard {
             Heard::Malformed(error) => self.progress.malformed = Some(error),
-            Heard::Stray => {
-                self.counters.strays += u64::from(is_reply);
-                self.sharing.rivals.forget_traces();
-            }
+            Heard::Stray => self.counters.strays += u64::from(is_reply),
             Heard::Reply | Heard::Status | Heard::NotTaken => {
                 (self.progress.heard, self.sharing.heard) = (true, now);
             }
@@ -534,17 +501,13 @@ impl Window {
                     return Step::Failed { key, cause: self.cause };
                 }
             }
-            if let Some((key, cause)) = self.sharing.lost.pop_front() {
-                return Step::Failed { key, cause };
+            if let Some(key) = self.sharing.lost.pop_front() {
+                return Step::Failed { key, cause: Cause::Contended };
             }
-            match core::mem::replace(&mut self.after, After::Nothing) {
-                After::Nothing => {}
-                After::GoOn => return Step::Resumed,
+            match core::mem::replace(&mut self.after, After::GoOn) {
+                After::GoOn => {}
                 After::Down => return Step::Down(self.cause),
-                After::Resume(id) => {
-                    self.resume(now, id);
-                    return Step::Resumed;
-                }
+                After::Resume(id) => self.resume(now, id),
             }
             if self.late_at().is_none_or(|late| now < late) {
                 break;

@@ -18,7 +18,6 @@ fn all(faults: bool, cast: impl Fn(u64) -> Cast) -> Observed {
         all.refused += seen.refused;
         all.restarts += seen.restarts;
         all.lost += seen.lost;
-        all.isolated += seen.isolated;
     }
     all
 }
@@ -29,10 +28,10 @@ fn all(faults: bool, cast: impl Fn(u64) -> Cast) -> Observed {
 #[test]
 fn several_hubs_and_direct_clients_share_a_board() {
     let hosts = |seed: u64| ((1 + seed % 2) as u32, (seed / 2 % 3) as u32);
-    for (one_by_one, refused_max) in [(true, 0.02), (false, 0.05)] {
+    for (one_by_one, refused_max) in [(true, 0.012), (false, 0.06)] {
         let seen = all(false, |seed| {
             let (more_hubs, direct) = hosts(seed);
-            Cast { boards: 1, more_hubs, direct, one_by_one, used: false, ignores: 0 }
+            Cast { boards: 1, more_hubs, direct, one_by_one }
         });
         let refused = seen.refused as f64 / seen.writes as f64;
         assert!(refused < refused_max && seen.done > 20 * SEEDS && seen.lost > SEEDS, "{refused}: {seen:?}");
@@ -41,23 +40,6 @@ fn several_hubs_and_direct_clients_share_a_board() {
 
 #[test]
 fn a_board_that_comes_and_goes_does_nothing_twice_for_several_hubs() {
-    let seen = all(true, |seed| Cast {
-        boards: 1,
-        more_hubs: 1,
-        direct: (seed % 2) as u32,
-        one_by_one: seed % 3 == 0,
-        used: false,
-        ignores: 0,
-    });
+    let seen = all(true, |seed| Cast { boards: 1, more_hubs: 1, direct: (seed % 2) as u32, one_by_one: seed % 3 == 0 });
     assert!(seen.done > seen.writes / 2 && seen.restarts > SEEDS / 8, "{seen:?}");
-}
-
-/// Has boards that never take one in 16 writes. What others send gets its number, and copies of what was sent are late.
-#[test]
-fn a_board_that_never_takes_some_packets_does_nothing_twice() {
-    for (faults, more_hubs) in [(false, 0), (true, 0), (true, 1)] {
-        let cast = Cast { boards: 1, more_hubs, ignores: 16, used: true, ..Cast::default() };
-        let seen = all(faults, |_| cast);
-        assert!(seen.isolated > SEEDS / 8 && seen.done > seen.writes / 2, "{seen:?}");
-    }
 }

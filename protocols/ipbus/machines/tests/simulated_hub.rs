@@ -27,14 +27,12 @@ fn everything_is_done_once_or_said_to_have_failed() {
 
 #[test]
 fn nothing_fails_where_packets_are_lost_and_boards_are_well() {
-    let (mut done, mut refused) = (0, 0);
+    let mut done = 0;
     for seed in seeds(SEEDS / 2) {
-        let seen = scene(seed, false, Cast { used: true, ..Cast::default() }).run(seed);
-        assert_eq!(seen.restarts, 0, "seed {seed}");
-        (done, refused) = (done + seen.done, refused + seen.refused);
+        let seen = scene(seed, false, Cast::default()).run(seed);
+        assert_eq!((seen.refused, seen.restarts), (0, 0), "seed {seed}");
+        done += seen.done;
     }
-    // A first packet is left open where it is lost, and with it all that would show that the board has not restarted.
-    assert!(refused <= SEEDS / 1_000, "{refused} of {done}");
     // A client may happen to do nothing but reads.
     assert!(done > SEEDS, "{done}");
 }

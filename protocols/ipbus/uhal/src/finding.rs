@@ -1,18 +1,15 @@
 //! Errors and remarks on a user's files: where, what, and what to do about it.
 
 mod file;
-mod firmware;
 mod node;
 mod remark;
 mod value;
 
 pub use file::FileProblem;
-pub use firmware::FirmwareProblem;
 pub use node::NodeProblem;
 pub use remark::Remark;
 pub use value::ValueProblem;
 
-use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -63,8 +60,6 @@ pub enum Problem {
     Value(ValueProblem),
     /// With an element.
     Node(NodeProblem),
-    /// With the address decoder that `fwinfo` describes; among no table's own findings.
-    Firmware(Box<FirmwareProblem>),
     /// Nothing that keeps the file from being used.
     Remark(Remark),
 }
@@ -81,11 +76,7 @@ impl Problem {
     /// Returns whether the file can be used nevertheless.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        match self {
-            Problem::Remark(_) => Severity::Warning,
-            Problem::Firmware(problem) if problem.is_remark() => Severity::Warning,
-            _ => Severity::Error,
-        }
+        if matches!(self, Problem::Remark(_)) { Severity::Warning } else { Severity::Error }
     }
 }
 
@@ -104,12 +95,6 @@ impl From<ValueProblem> for Problem {
 impl From<NodeProblem> for Problem {
     fn from(problem: NodeProblem) -> Self {
         Problem::Node(problem)
-    }
-}
-
-impl From<FirmwareProblem> for Problem {
-    fn from(problem: FirmwareProblem) -> Self {
-        Problem::Firmware(Box::new(problem))
     }
 }
 
@@ -162,7 +147,6 @@ impl fmt::Display for Problem {
             Problem::File(problem) => problem.fmt(f),
             Problem::Value(problem) => problem.fmt(f),
             Problem::Node(problem) => problem.fmt(f),
-            Problem::Firmware(problem) => problem.fmt(f),
             Problem::Remark(remark) => remark.fmt(f),
         }
     }

@@ -1,8 +1,7 @@
 //! The files of IPbus's users, as uHAL reads them.
 //!
 //! [`table`] reads address tables, [`connections`] the files that say which device is where, and [`uri`] the URI of one
-//! device. A [`Table`](table::Table) describes the [`Registers`](hodo_ipbus::device::Registers) of a device in software, and
-//! the address decoder of one in firmware, which [`vhdl`] writes.
+//! device. A [`Table`](table::Table) describes the [`Registers`](hodo_ipbus::device::Registers) of a device in software.
 //! Nothing here does I/O: a [`files::Source`] brings the files.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -15,5 +14,4 @@ pub mod pattern;
 mod registers;
 pub mod table;
 pub mod uri;
-pub mod vhdl;
 mod xml;

@@ -12,7 +12,7 @@
 //! | `class` | a class of a user's program, and what it is to be given: has no effect here |
 //! | `parameters` | `name=value;name=value`; a module's own are replaced by those given to it |
 //! | `tags`, `description` | text; a module's own is kept before the one given to it: `own[given]` |
-//! | `fwinfo` | `type;name=value`: for the firmware's address decoder, see [`Decoder`] |
+//! | `fwinfo` | `type;name=value`: for the firmware's address decoder |
 //!
 //! The rules are those of uHAL 2.8.22, found out by asking it, also where they are odd. What it refuses is an error here,
 //! with its place; what it takes in silence though it looks wrong is a warning. Different on purpose: relative patterns in
@@ -23,7 +23,6 @@ mod access;
 mod attribute;
 mod build;
 mod check;
-mod decoder;
 mod draft;
 mod load;
 mod lookup;
@@ -33,7 +32,6 @@ pub use access::{AccessError, Block, Mask, ReadWord, WriteWord};
 pub(crate) use attribute::number;
 pub use attribute::{Mode, Permission};
 pub use check::{OVERLAPS_MAX, Occupant, Overlap, Report, check};
-pub use decoder::{Decoder, Endpoint};
 pub use lookup::NoNode;
 pub use node::Node;
 
@@ -64,8 +62,6 @@ pub struct Table {
 struct Declared {
     id: Box<str>,
     address: u32,
-    /// Whether a file says the address.
-    has_address: bool,
     mask: u32,
     size: u32,
     mode: Mode,

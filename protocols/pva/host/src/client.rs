@@ -7,13 +7,12 @@ mod place;
 mod serving;
 mod tables;
 
-use crate::machines::client::{Attempt, Client as Machine, Command, Event, Kind, Update};
+use crate::machines::client::{Client as Machine, Command, Event, Kind, Update};
 use hodo_machine::{Address, Driver, Wait};
 use hodo_pva::{Request, Type, Value};
 use std::time::Duration;
 use tables::{Outcome, Tables};
 
-use error::REMEDY;
 pub use error::{ClientError, Trouble};
 pub use lookout::Lookout;
 pub use open::ClientOptions;
@@ -304,44 +303,12 @@ impl Client {
         if self.is_open(channel) {
             return None;
         }
-        let attempt = self.driver.machine().attempt(channel.0);
-        match self.tables.trouble(channel.0) {
-            Some(Trouble::Lost(why)) => {
-                let server = attempt.map(|attempt| attempt.server).or(self.driver.machine().server(channel.0));
-                Some(Trouble::Lost(server.map_or_else(|| why.clone(), |server| lost(server, why))))
-            }
-            Some(why) => Some(why.clone()),
-            None => attempt.map(|Attempt { server, why, was_reached }| match was_reached {
-                true => Trouble::Lost(lost(server, &why.to_string())),
-                false => Trouble::Unreachable { server: server.to_string(), why: why.to_string() },
-            }),
+        if let Some(why) = self.tables.trouble(channel.0) {
+            return Some(why.clone());
         }
-    }
-
-    /// Tells whether an update of a monitor waits to be taken.
-    #[must_use]
-    pub fn has_update(&self, monitor: Operation) -> bool {
-        self.driver.machine().has_update(monitor.0)
-    }
-
-    /// Returns in words why a monitor has brought nothing yet.
-    #[must_use]
-    pub fn why_silent(&self, monitor: Operation) -> String {
-        let channel = self.channel_of(monitor);
-        if let Outcome::Failed(why) = self.tables.outcome(monitor.0) {
-            return why.to_string();
-        }
-        if let Some(why) = self.trouble(channel) {
-            return why.to_string();
-        }
-        match self.server(channel) {
-            Some(server) if self.driver.machine().plan(monitor.0).is_some() => {
-                format!("subscribed at server {server}, which has sent no update")
-            }
-            Some(server) if self.is_open(channel) => format!("server {server} has not replied to the subscription"),
-            Some(server) => format!("server {server} does not open it; check that it runs and can be reached"),
-            None => format!("no server has it: none has answered; {REMEDY}"),
-        }
+        let server = self.server(channel)?;
+        let why = self.driver.machine().trouble(channel.0)?.to_string();
+        Some(Trouble::Unreachable { server: server.to_string(), why })
     }
 
     /// Sets an operation up, now and whenever its channel is opened again. It may be executed at once.
@@ -452,11 +419,12 @@ impl Client {
         let why = if self.is_open(channel) {
             Trouble::NoReply { within }
         } else {
-            let unknown = || match self.server(channel) {
-                Some(server) => Trouble::NotConnected { within, server: server.to_string() },
-                None => Trouble::NotFound { within },
+            let unknown = if self.server(channel).is_some() {
+                Trouble::NotConnected { within }
+            } else {
+                Trouble::NotFound { within }
             };
-            self.trouble(channel).unwrap_or_else(unknown)
+            self.trouble(channel).unwrap_or(unknown)
         };
         self.tables.give_up(operation.0, why);
     }
@@ -486,10 +454,8 @@ impl Client {
         }
     }
 
-    pub(crate) fn failed(&self, channel: Channel, why: Trouble) -> ClientError {
-        let machine = self.driver.machine();
-        let server = machine.server(channel.0).or_else(|| machine.attempt(channel.0).map(|attempt| attempt.server));
-        ClientError::at(self.name(channel), why, server)
+    fn failed(&self, channel: Channel, why: Trouble) -> ClientError {
+        ClientError::new(self.name(channel), why)
     }
 
     #[inline]
@@ -500,11 +466,6 @@ impl Client {
         }
         driver.turn(wait, until, &mut |event: Event| tables.note(event)).map_err(ClientError::System)
     }
-}
-
-/// Says at which server a channel was lost.
-fn lost(server: &Address, why: &str) -> String {
-    format!("{why} (server {server})")
 }
 
 impl std::fmt::Debug for Client {

@@ -27,7 +27,6 @@ use hodo_io::nic::{Interface, interfaces};
 use hodo_pva::SessionConfig;
 use hodo_pva::wire::{DISCOVERY_PORT, SERVER_PORT};
 pub use ports::BindPort;
-use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::time::Duration;
 use thiserror::Error;
@@ -39,8 +38,6 @@ pub struct Environment {
     pub client: ClientNetwork,
     /// Settings of a server.
     pub server: ServerNetwork,
-    /// Remarks on the entries of address lists that are left out: nobody knows their names now.
-    pub left_out: Vec<String>,
 }
 
 /// The settings with which a client finds servers.
@@ -134,7 +131,7 @@ impl Environment {
     /// # Errors
     /// An [`EnvironmentError`] with the variable and its mistake.
     pub fn from(variable: impl Fn(&str) -> Option<String>, host: &[Interface]) -> Result<Self, EnvironmentError> {
-        let reader = Reader { variable: &variable, host, left_out: RefCell::default() };
+        let reader = Reader { variable: &variable, host };
         let broadcast_port = reader.port("EPICS_PVA_BROADCAST_PORT", DISCOVERY_PORT)?;
         let port = reader.port("EPICS_PVA_SERVER_PORT", SERVER_PORT)?;
         let silence_timeout = reader.silence("EPICS_PVA_CONN_TMO")?;
@@ -170,7 +167,7 @@ impl Environment {
             auto_beacons: reader.flag("EPICS_PVAS_AUTO_BEACON_ADDR_LIST", auto_targets)?,
             silence_timeout,
         };
-        Ok(Environment { client, server, left_out: reader.left_out.into_inner() })
+        Ok(Environment { client, server })
     }
 }
 
@@ -196,7 +193,7 @@ impl Default for Environment {
             auto_beacons: true,
             silence_timeout,
         };
-        Environment { client, server, left_out: Vec::new() }
+        Environment { client, server }
     }
 }
 
@@ -221,15 +218,10 @@ fn session(silence_timeout: Duration) -> SessionConfig {
     SessionConfig { silence_timeout, echo_every, ..SessionConfig::default() }
 }
 
-/// Lists of places to ask, of which others are asked where one has no address now. The interfaces to listen at, and whom to ignore, are
-/// not among them.
-const DO_WITHOUT: [&str; 3] = ["EPICS_PVA_ADDR_LIST", "EPICS_PVA_NAME_SERVERS", "EPICS_PVAS_BEACON_ADDR_LIST"];
-
 /// Reads variables one by one.
 struct Reader<'a> {
     variable: &'a dyn Fn(&str) -> Option<String>,
     host: &'a [Interface],
-    left_out: RefCell<Vec<String>>,
 }
 
 impl Reader<'_> {
@@ -263,7 +255,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the entries of a list, each once, without those whose names nobody knows now; `None` if the variable is not set.
+    /// Returns the entries of a list, each once; `None` if the variable is not set.
     fn addresses(
         &self,
         variable: &'static str,
@@ -272,21 +264,10 @@ impl Reader<'_> {
         let Some(text) = (self.variable)(variable) else { return Ok(None) };
         let mut entries: Vec<AddressEntry> = Vec::new();
         for word in text.split_whitespace() {
-            let entry = match AddressEntry::parse(word, default_port, self.host) {
-                Ok(entry) => entry,
-                Err(EntryError::Unknown(why)) if DO_WITHOUT.contains(&variable) => {
-                    let remark = format!("{variable}: `{word}` is left out: {why}");
-                    let mut left_out = self.left_out.borrow_mut();
-                    if !left_out.contains(&remark) {
-                        left_out.push(remark);
-                    }
-                    continue;
-                }
-                Err(why) => {
-                    let why = EnvironmentMistake::Entry { entry: word.to_owned(), why };
-                    return Err(EnvironmentError { variable, why });
-                }
-            };
+            let entry = AddressEntry::parse(word, default_port, self.host).map_err(|why| {
+                let why = EnvironmentMistake::Entry { entry: word.to_owned(), why };
+                EnvironmentError { variable, why }
+            })?;
             let is_same = |one: &&mut AddressEntry| (one.address, one.interface) == (entry.address, entry.interface);
             match entries.iter_mut().find(is_same) {
                 Some(one) => one.hops = one.hops.max(entry.hops),

@@ -7,7 +7,7 @@ use crate::machines::Value;
 use crate::machines::server::{Access, Command, Event, Server, ServerConfig};
 use crate::machines::wire::Status;
 use crate::report::{self, REPORT};
-use hodo_machine::{Charges, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
 use hodo_measure::Usage;
 use posting::Postings;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl FarEnd {
     /// Creates a far end with these PVs, whose process uses what `usage` returns.
     pub(crate) fn new(config: ServerConfig, pvs: Pvs, usage: fn() -> Option<Usage>) -> Self {
         let pvs = Arc::new(pvs);
-        let mut server = Server::new(ServerConfig { source: pvs.clone().into(), pool: pvs.pool(), ..config });
+        let mut server = Server::new(ServerConfig { source: pvs.clone().into(), ..config });
         let report = server.serve(REPORT.to_owned(), report::question(false), Access::Handled);
         FarEnd { server, pvs, postings: Postings::default(), report, usage }
     }
@@ -77,10 +77,6 @@ impl Machine for FarEnd {
                 other => return other,
             }
         }
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.server.charges()
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

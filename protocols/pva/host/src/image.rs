@@ -70,9 +70,6 @@ pub enum ImageError {
     /// `codec.parameters` names no type of elements.
     #[error("codec.parameters names no type of elements: the sender has to state it, as ADCore does, as 5 for ubyte")]
     NoElementType,
-    /// Pixels are compressed, and there are no dimensions that say how many they are.
-    #[error("it has no dimensions: read them with it, as -r value,codec,dimension")]
-    NoDimensions,
     /// The dimensions and the bytes do not agree.
     #[error("its dimensions need {need} bytes, and it has {have}: the sender's dimensions and sizes disagree")]
     Sizes {
@@ -112,12 +109,8 @@ pub fn decode_image(value: &Value, bytes_max: usize) -> Result<Image, ImageError
         return Err(ImageError::NotAnImage(id.into()));
     }
     let Some(Item::Array(sent)) = value.get("value").map(Item::content) else { return Err(ImageError::NoPixels) };
+    let dimensions = dimensions(value);
     let codec = codec(value);
-    let dimensions = match dimensions(value) {
-        dimensions if !dimensions.is_empty() => dimensions,
-        _ if codec.is_empty() => vec![sent.len()],
-        _ => return Err(ImageError::NoDimensions),
-    };
     let scalar = if codec.is_empty() { Some(sent.scalar()) } else { element_type(value) };
     let scalar = scalar.ok_or(ImageError::NoElementType)?;
     let width = scalar.width().ok_or(ImageError::NoElementType)?;

@@ -3,12 +3,12 @@
 use crate::far_end::{FarEnd, Pvs};
 use crate::link::{PvaLink, Target};
 use crate::machines::client::{Client, ClientConfig};
-use crate::machines::server::{DiscoveryConfig, ServerConfig};
+use crate::machines::server::ServerConfig;
 use crate::machines::wire::SERVER_PORT;
 use crate::machines::{Limits, SessionConfig};
 use crate::operation::Kind;
 use hodo_io::{Clock, Endpoint, Sockets};
-use hodo_machine::{Address, Allowance, Transport};
+use hodo_machine::{Address, Transport};
 use hodo_measure::{Plan, Test, Usage};
 use hodo_sim::Sim;
 use hodo_tester::{
@@ -131,8 +131,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
     let (out, back) = networks(uri, &others, settings)?;
     let client = Client::new(client_config(settings));
     // A run has to be the same each time, so it tells of no usage.
-    let server =
-        FarEnd::new(config(settings.size_max, SERVER_PORT, u64::MAX), Pvs::new(settings.size_max as usize), || None);
+    let server = far_end(settings.size_max, Pvs::new(settings.size_max as usize), || None);
     let sim = Sim::new(Transport::Stream, (&out, &back), client, vec![server], |_| None);
     let target = Target { server: Address::Node(SERVER_NODE), name: None, kind, far_process: None, id: 0 };
     let link = PvaLink::open(sim, target, 0..settings.channels, settings.size_max, settings.timeout, stop);
@@ -144,11 +143,10 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Res
 /// Binds the far end.
 pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     let address = uri.socket_address(LOOPBACK, SERVER_PORT)?;
-    let (size_max, memory) = (settings.size_max, settings.memory);
+    let size_max = settings.size_max;
     let pvs = Pvs::new(size_max as usize);
-    let port = address.ip().map_or(0, |ip| ip.port());
     let service = Service {
-        make: move |_| FarEnd::new(config(size_max, port, memory), pvs.beside(), || Some(Usage::of_process())),
+        make: move |_| far_end(size_max, pvs.beside(), || Some(Usage::of_process())),
         answer: |_| None,
         transport: Transport::Stream,
         threads: settings.thread_count(),
@@ -157,15 +155,14 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     Server::bind(uri, &address, settings, service)
 }
 
-/// Returns the settings of the far end of a link, with operations of up to so many bytes, at this port, which may retain this much memory.
-fn config(size_max: u32, port: u16, memory: u64) -> ServerConfig {
-    ServerConfig {
+/// Creates the far end of a link, with operations of up to so many bytes.
+fn far_end(size_max: u32, pvs: Pvs, usage: fn() -> Option<Usage>) -> FarEnd {
+    let config = ServerConfig {
         session: session(size_max),
         queue_max: QUEUE_MAX,
         channels_max: CHANNELS_MAX,
         operations_max: CHANNELS_MAX,
-        allowance: Allowance::of_bytes(memory),
-        discovery: DiscoveryConfig { port, ..DiscoveryConfig::default() },
         ..ServerConfig::default()
-    }
+    };
+    FarEnd::new(config, pvs, usage)
 }

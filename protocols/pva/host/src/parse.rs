@@ -11,7 +11,6 @@
 mod call;
 mod json;
 mod scalar;
-mod tools;
 
 use crate::show::is_choice;
 use hodo_pva::data::SetError;
@@ -21,7 +20,6 @@ use thiserror::Error;
 
 pub use call::uri;
 pub(crate) use scalar::datum;
-pub use tools::{call_of_texts, pvput, pvxput};
 
 /// An error in a text that is to become a value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -64,9 +62,6 @@ pub enum Mistake {
         /// Place in the text, counted from 1.
         at: usize,
     },
-    /// Words that do not go together.
-    #[error("{0}")]
-    Words(&'static str),
     /// Values within values, too deep.
     #[error("values are nested deeper than {max} levels")]
     TooDeep {
@@ -196,8 +191,8 @@ fn text(value: &mut Value, path: &str, words: &[&str]) -> Result<(), ParseError>
         (Type::Array(scalar, _), words) => Ok(value.set_at(number, scalar::array(*scalar, words)?)?),
         (Type::Structure(_), [word]) if word.trim_start().starts_with('{') => json::fill(value, number, word),
         (Type::Structure(_), [word]) if is_choice(&of) => choose(value, number, word),
-        (Type::Any, [word]) => Ok(value.set_at(number, call::guessed(word)?)?),
-        (Type::Union(_), [word]) => Ok(value.set_at(number, call::guess(word)?)?),
+        (Type::Any, [word]) => Ok(value.set_at(number, call::guessed(word))?),
+        (Type::Union(_), [word]) => Ok(value.set_at(number, call::guess(word))?),
         (_, [word]) => Err(Mistake::NotA { text: (*word).into(), of: crate::show::type_name(&of) }.into()),
         _ => Err(Mistake::Count { count: words.len() }.into()),
     }

@@ -8,7 +8,7 @@ mod row;
 mod shape;
 mod types;
 
-use crate::client::{Channel, Client, ClientError, Notice, Operation};
+use crate::client::{Channel, Client, ClientError, Notice, Operation, Trouble};
 use crate::machines::{BitSet, Request};
 use file::Writer;
 use hodo_io::{Clock, unix_time_ns};
@@ -45,8 +45,8 @@ pub struct Recorded {
     pub overruns: u64,
     /// Connections that were lost.
     pub disconnects: u64,
-    /// PVs from which no update has come, and why.
-    pub silent: Vec<(String, String)>,
+    /// PVs from which no update has come.
+    pub silent: Vec<String>,
     /// The names of PVs with overruns or lost connections, and how many.
     pub flawed: Vec<(String, u64, u64)>,
     /// Totals of what the disk has.
@@ -58,6 +58,7 @@ pub struct Recorded {
 /// A monitor that is recorded.
 struct Recording {
     name: Bytes,
+    channel: Channel,
     shape: Option<Shape>,
     /// The sets of fields of the last update, as text, since they are mostly those of the next.
     changed: Paths,
@@ -124,6 +125,7 @@ impl Recorder {
         self.by_channel.insert(channel, monitor);
         let recording = Recording {
             name: Bytes::from(name.to_owned()),
+            channel,
             shape: None,
             changed: Paths::default(),
             overrun: Paths::default(),
@@ -173,11 +175,11 @@ impl Recorder {
     }
 
     /// Returns why PVs have sent nothing yet.
-    pub fn silent(&self) -> Vec<(String, String)> {
-        let silent = self.monitors.iter().filter(|(_, recording)| recording.updates == 0);
-        let mut silent: Vec<_> =
-            silent.map(|(monitor, one)| (text_of(&one.name), self.client.why_silent(*monitor))).collect();
-        silent.sort();
+    pub fn silent(&mut self) -> Vec<(String, Option<Trouble>)> {
+        let silent = self.monitors.values().filter(|recording| recording.updates == 0);
+        let client = &mut self.client;
+        let mut silent: Vec<_> = silent.map(|one| (text_of(&one.name), client.trouble(one.channel))).collect();
+        silent.sort_by(|one, other| one.0.cmp(&other.0));
         silent
     }
 
@@ -187,16 +189,13 @@ impl Recorder {
     /// A sentence if the thread has failed for another reason than the disk.
     pub fn finish(mut self) -> Result<Recorded, String> {
         let monitors: Vec<Operation> = self.monitors.keys().copied().collect();
-        for monitor in monitors.iter().copied() {
+        for monitor in monitors {
             while !self.take(monitor) && self.trouble().is_none() && !self.writer.has_ended() {
                 self.hand_over_waiting();
             }
             while self.client.take_update(monitor).is_some() {
                 self.unwritten += 1;
             }
-        }
-        let silent = self.silent();
-        for monitor in monitors {
             self.client.finish(monitor);
         }
         // The servers are told; one that is gone needs not be.
@@ -204,16 +203,19 @@ impl Recorder {
         let Recorder { monitors, batch, writer, mut unwritten, .. } = self;
         let (written, lost) = writer.finish(batch)?;
         unwritten += lost;
-        let mut recorded = Recorded { written, unwritten, silent, ..Recorded::default() };
+        let mut recorded = Recorded { written, unwritten, ..Recorded::default() };
         for recording in monitors.into_values() {
             recorded.updates += recording.updates;
             recorded.overruns += recording.overruns;
             recorded.disconnects += recording.disconnects;
             let name = text_of(&recording.name);
-            if recording.updates > 0 && recording.overruns + recording.disconnects > 0 {
+            if recording.updates == 0 {
+                recorded.silent.push(name);
+            } else if recording.overruns + recording.disconnects > 0 {
                 recorded.flawed.push((name, recording.overruns, recording.disconnects));
             }
         }
+        recorded.silent.sort();
         recorded.flawed.sort();
         Ok(recorded)
     }

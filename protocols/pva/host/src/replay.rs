@@ -12,6 +12,7 @@ use hodo_machine::{Bytes, Instant};
 use hodo_store::table::Batch;
 use reel::{Reel, Step};
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -73,13 +74,15 @@ pub struct Player {
 }
 
 impl Player {
-    /// Serves each PV of a recording with its first value.
-    #[must_use]
-    pub fn new(recording: Recording, pvs: &Pvs) -> Self {
-        let recording = Arc::new(recording);
+    /// Reads which PVs a file, or a folder of files, has, and serves each with its first value.
+    ///
+    /// # Errors
+    /// A sentence with the file and the reason.
+    pub fn open(path: &Path, pvs: &Pvs) -> Result<Self, String> {
+        let recording = Arc::new(Recording::open(path)?);
         let serve = |(name, of): (&String, &Recorded)| (name.clone(), pvs.pv(name, of.first.clone()).serve());
         let served: Vec<_> = recording.pvs().iter().map(serve).collect();
-        Player { pvs: Some(pvs.clone()), ..Player::of(recording, served) }
+        Ok(Player { pvs: Some(pvs.clone()), ..Player::of(recording, served) })
     }
 
     /// Creates a player for PVs that are served already, each with the name that it has in the recording.

@@ -51,8 +51,6 @@ pub struct ServeSettings {
     pub metrics: Option<SocketAddr>,
     /// Whether there are no pages.
     pub has_no_metrics: bool,
-    /// The name that it is to have on its host.
-    pub name: Option<String>,
     /// Names that the pages may be asked for, beside this host's.
     pub pages_names: Vec<String>,
     /// The file that the process number is written to.
@@ -67,8 +65,6 @@ pub struct ServeSettings {
     pub drain: Option<Duration>,
     /// Whether everything is sent big-endian.
     pub is_big_endian: bool,
-    /// Bytes of memory that may be retained for clients, beside the values that are served.
-    pub memory: Option<u64>,
 }
 
 /// Why the daemon cannot serve.
@@ -87,13 +83,6 @@ pub enum ServeError {
     /// Pages, signals or the file with the process number.
     #[error(transparent)]
     Daemon(#[from] hodo_daemon::Error),
-}
-
-impl ServeError {
-    /// Returns the error of a value that a PV cannot hold.
-    fn of(name: &str, why: &crate::machines::data::SetError) -> Self {
-        ServeError::Source(format!("{name}: {why}"))
-    }
 }
 
 /// A daemon that is bound, with its pages. Nothing is served before [`ServeDaemon::run`].
@@ -123,10 +112,9 @@ impl ServeDaemon {
         let mut options = plan.server.options(settings, &plan.place)?;
         options.workers = plan.workers().clamp(WORKERS_MIN, WORKERS_MAX);
         options.config.rules = plan.rules.clone();
-        let drain = options.drain;
         let bound = Bound::new(options)?;
         let log = Arc::new(PutLog::default());
-        let daemon = start_daemon(&plan.server.pages(settings, drain), &bound.pvs(), &log)?;
+        let daemon = start_daemon(&plan.server.pages(settings), &bound.pvs(), &log)?;
         let upkeep = Upkeep::start(settings.file.clone(), plan, Catalog::new(bound.pvs(), log))?;
         Ok(ServeDaemon { bound, daemon, upkeep })
     }

@@ -41,7 +41,6 @@ use hodo_io::{Bell, Stop};
 use hodo_machine::Wait;
 use orders::Order;
 use pv::Shared;
-pub(crate) use pv::stamp;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -98,9 +97,7 @@ impl ServerOptions {
     /// # Errors
     /// [`ServerError::Environment`] with the variable and its mistake.
     pub fn from_environment() -> Result<Self, ServerError> {
-        let Environment { server, left_out, .. } = Environment::read()?;
-        left_out.iter().for_each(|remark| tracing::warn!("{remark}"));
-        let network = server.or_loopback();
+        let network = Environment::read()?.server.or_loopback();
         let mut options = ServerOptions { network, ..ServerOptions::default() };
         options.config.session = options.network.session();
         Ok(options)

@@ -14,22 +14,17 @@
 mod cell;
 mod image;
 mod json;
-mod json5;
 mod normative;
-mod printed;
-mod pvdata;
 mod raw;
 mod table;
 mod tree;
 
-use hodo_pva::{BitSet, Type, Value};
+use hodo_pva::{Type, Value};
 use std::str::FromStr;
 
 pub(crate) use cell::{escaped, plain};
 pub(crate) use json::is_choice;
-pub use pvdata::{PvDataForm, pvdata_text, pvdata_type};
 pub(crate) use raw::type_name;
-pub use tree::pvxs_type;
 
 /// The form in which a value is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -69,37 +64,15 @@ pub struct Show {
     pub form: Form,
     /// Elements of an array that are shown at most, and rows of a table; 0 for all. JSON always has all.
     pub elements: usize,
-    /// Whether only the changed fields are shown: those that were sent, or are new.
+    /// Whether only the changed fields are shown: those that were asked for, or are new.
     pub only_changed: bool,
     /// Whether choices are shown by their number.
     pub numbers: bool,
-    /// Whether tree and delta are those of pvxget byte for byte: numbers of six digits, and its escapes.
-    pub as_pvxget: bool,
 }
 
 impl Default for Show {
     fn default() -> Self {
-        Show { form: Form::Nt, elements: ELEMENTS, only_changed: false, numbers: false, as_pvxget: false }
-    }
-}
-
-/// A value, and the fields of it that were sent.
-#[derive(Clone, Copy)]
-struct SentValue<'a> {
-    value: &'a Value,
-    /// `None` for all.
-    sent: Option<&'a BitSet>,
-}
-
-impl SentValue<'_> {
-    /// Tells whether a field was sent, or one in it.
-    fn has(&self, number: usize) -> bool {
-        self.sent.is_none_or(|sent| self.value.plan().is_named(sent, number))
-    }
-
-    /// Tells whether there is a field of this path that was sent.
-    fn has_path(&self, path: &str) -> bool {
-        self.value.plan().number(path).is_some_and(|number| self.has(number))
+        Show { form: Form::Nt, elements: ELEMENTS, only_changed: false, numbers: false }
     }
 }
 
@@ -110,21 +83,10 @@ impl Show {
     /// Returns a value as text, without an end of line.
     #[must_use]
     pub fn text(&self, value: &Value) -> String {
-        self.text_since(value, value.changed())
-    }
-
-    /// Returns a value as text, without an end of line. If only what was sent is shown, the line of a normative type tells of all the fields that
-    /// were `sent` so far, as with a monitor, and every other form of those that have changed.
-    #[must_use]
-    pub fn text_since(&self, value: &Value, sent: &BitSet) -> String {
         let mut text = String::new();
-        let part = SentValue { value, sent: self.only_changed.then_some(sent) };
         match self.form {
-            Form::Nt if normative::write(&part, self, &mut text) => {}
-            Form::Nt if self.only_changed && value.changed().is_empty() && value.plan().len() > 1 => {
-                text.push_str("no field was sent");
-            }
-            Form::Nt | Form::Raw => raw::write(&part, self, &mut text),
+            Form::Nt if normative::write(value, self, &mut text) => {}
+            Form::Nt | Form::Raw => raw::write(value, self, &mut text),
             Form::Tree => tree::write(value, self, &mut text),
             Form::Delta => tree::write_delta(value, self, &mut text),
             Form::Json => json::write(value, self.only_changed, &mut text),
@@ -136,15 +98,8 @@ impl Show {
     /// Returns only what the field `value` holds, or all if there is none: without time stamp and alarm.
     #[must_use]
     pub fn terse(&self, value: &Value) -> String {
-        self.terse_since(value, value.changed())
-    }
-
-    /// Returns only what the field `value` holds, or all if there is none, as [`text_since`](Self::text_since) does.
-    #[must_use]
-    pub fn terse_since(&self, value: &Value, sent: &BitSet) -> String {
         let mut text = String::new();
-        let part = SentValue { value, sent: self.only_changed.then_some(sent) };
-        if !normative::write_content(&part, self, &mut text) {
+        if !normative::write_content(value, self, &mut text) {
             json::write(value, self.only_changed, &mut text);
         }
         text

@@ -160,8 +160,7 @@ fn a_failure_names_the_channel_and_the_reason() {
         told(client.put("A", |value| value.set("value", true).and(value.set("x", 1)))),
         "A: there is no such field"
     );
-    let refused = told(client.put("A", |value| value.set("value", 1.0)));
-    assert!(refused.starts_with("A: error: the channel can only be read (server 127.0.0.1:"), "{refused}");
+    assert_eq!(told(client.put("A", |value| value.set("value", 1.0))), "A: error: the channel can only be read");
     assert!(told(client.info("A", "x").map(drop)).starts_with("A: error"));
     assert!(
         told(client.get("pva://127.0.0.1:x/A").map(drop))
@@ -176,7 +175,7 @@ fn a_failure_names_the_channel_and_the_reason() {
     // One who listens and says nothing.
     let silent = told(client.get(&format!("pva://{at}/A")).map(drop));
     assert!(
-        silent.contains(&format!("not connected within 0.3 s: server {at} does not open it; check the name")),
+        silent.ends_with("not connected within 0.3 s: check the name, and that its server runs and can be reached"),
         "{silent}"
     );
     drop(free);

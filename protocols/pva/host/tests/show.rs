@@ -190,33 +190,3 @@ fn a_type_is_one_line_a_field() {
     let lines = "epics:nt/NTScalar:1.0\n    double value\n    alarm_t alarm\n        int severity\n        int status\n        string message\n    ubyte[] more";
     assert_eq!(text, lines);
 }
-
-#[test]
-fn only_what_was_sent_is_shown() {
-    let sent = |form| Show { form, only_changed: true, ..Show::default() };
-    let mut value = warm();
-    value.unmark();
-    for (form, text) in [(Form::Nt, "no field was sent"), (Form::Raw, "epics:nt/NTScalar:1.0"), (Form::Json, "{}")] {
-        assert_eq!(sent(form).text(&value), text);
-        assert_eq!(sent(form).text_since(&value, value.changed()), text);
-    }
-    assert_eq!((sent(Form::Delta).text(&value), sent(Form::Nt).terse(&value)), (String::new(), "{}".to_owned()));
-    value.set("alarm.message", "too cold").unwrap();
-    let raw = "epics:nt/NTScalar:1.0\n    alarm_t alarm\n        string message too cold";
-    assert_eq!((sent(Form::Nt).text(&value), sent(Form::Raw).text(&value)), (raw.to_owned(), raw.to_owned()));
-    assert_eq!(sent(Form::Tree).text(&value).matches('=').count(), 1);
-    // A monitor has got the value before.
-    let before = warm();
-    assert_eq!(behind_time(&sent(Form::Nt).text_since(&value, before.changed())), "1.5 MINOR DEVICE too cold");
-    assert_eq!(sent(Form::Nt).terse_since(&value, before.changed()), "1.5");
-
-    let mut choice = Value::of(Normative::enumeration().build());
-    choice.set("value.index", 1).unwrap();
-    assert_eq!(sent(Form::Nt).text(&choice), "(1)");
-    let mut table = Value::of(Normative::table([("a", Scalar::I32), ("b", Scalar::Text)]).build());
-    table.set("value.b", Array::texts(["x", "yy"])).unwrap();
-    assert_eq!(sent(Form::Nt).text(&table), " b\n x\nyy");
-    let mut image = Value::of(Normative::nd_array().build());
-    image.set("value", (0..=255).collect::<Vec<u8>>()).unwrap();
-    assert_eq!(sent(Form::Nt).text(&image), "ubyte[256] 256 bytes, from 0 to 255, mean 127.5");
-}

@@ -26,7 +26,7 @@ use hodo_machine::{Address, Ends, Input, Instant, Machine, Moment, Outbox, Outpu
 use operation::State;
 use tables::{Step, Tables};
 
-pub use command::{ArrayRequest, Attempt, Command, Event, Failure, Kind, Lost, Update};
+pub use command::{ArrayRequest, Command, Event, Failure, Kind, Lost, Update};
 
 /// The settings of a client.
 #[derive(Debug, Clone)]
@@ -226,21 +226,7 @@ impl Client {
     /// Returns why a channel's server has not been reached, if it was tried.
     #[must_use]
     pub fn trouble(&self, channel: u32) -> Option<&Lost> {
-        self.attempt(channel).map(|attempt| attempt.why)
-    }
-
-    /// Returns the latest attempt to open a channel that has failed.
-    #[must_use]
-    pub fn attempt(&self, channel: u32) -> Option<Attempt<'_>> {
-        let of_connection = self.connection_of(channel).and_then(|connection| {
-            let why = connection.trouble.as_ref()?;
-            Some(Attempt { server: &connection.address, why, was_reached: connection.had_reached })
-        });
-        let of_search = || {
-            let miss = self.tables.channel(channel)?.miss.as_ref()?;
-            Some(Attempt { server: &miss.server, why: &miss.why, was_reached: miss.was_reached })
-        };
-        of_connection.or_else(of_search)
+        self.connection_of(channel)?.trouble.as_ref()
     }
 
     fn connection_of(&self, channel: u32) -> Option<&Connection> {

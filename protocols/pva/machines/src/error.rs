@@ -39,9 +39,6 @@ pub enum Error {
         /// The bound.
         max: u64,
     },
-    /// More memory is retained for clients than is allowed, most of it for this one.
-    #[error("{0}; let the server use more with --memory if its clients are trusted")]
-    TooMuchMemory(hodo_machine::Over),
     /// A type nested deeper than the configured bound.
     #[error("a type is nested deeper than {max} levels; raise the limit if the far end is trusted")]
     TooDeep {

@@ -243,9 +243,6 @@ pub fn enum_t() -> Type {
     Type::structure("enum_t", [("index", I32), ("choices", TEXTS)])
 }
 
-/// The choices of `display.form`, in the order that EPICS has them in.
-pub const FORMS: [&str; 7] = ["Default", "String", "Binary", "Decimal", "Hex", "Exponential", "Engineering"];
-
 /// Returns the type of an image's content: a union of arrays of every type.
 fn pixels() -> Type {
     use Scalar::{Bool, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};

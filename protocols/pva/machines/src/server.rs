@@ -6,42 +6,39 @@
 
 mod array;
 mod changes;
-mod channel;
 mod client;
 mod discovery;
 mod operation;
 mod operations;
 mod rights;
-mod room;
 mod source;
 mod stages;
 mod statistics;
 mod subscription;
-mod values;
 
 pub use rights::{AccessList, AccessRule, Claimant, Rights, Ruled, Rules};
 pub use source::{Source, Sourced};
 pub use stages::{DECODE, ENCODE, SEND, SOURCE, Stages};
 pub use statistics::{ClientStatistics, Ended, ServerCounters};
 
+use crate::Error;
 use crate::data::{BitSet, Value};
 use crate::session::SessionConfig;
 use crate::wire::discovery::Guid;
 use crate::wire::{Severity, Status};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
-use channel::Channel;
 use client::{Client, Turn};
+use core::time::Duration;
 use discovery::Discovery;
 pub use discovery::{DiscoveryConfig, DiscoveryCounters, LONGER_MAX};
-use hodo_machine::{
-    Allowance, Charges, Closed, Ends, Input, Instant, Machine, Outbox, Output, Over, Peer, Peers, Pool, Slab, Stamp,
-    Timers,
-};
-use room::Called;
-use subscription::Excerpt;
+use hodo_machine::{Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Slab, Stamp, Timers};
+
+/// How long a client has been silent, at least, that makes room for another one; and how long none is looked for after there was none.
+const SILENT_MIN: Duration = Duration::from_secs(5);
+const FULL: Duration = Duration::from_millis(100);
 
 /// The settings of a server.
 #[derive(Debug, Clone)]
@@ -52,10 +49,6 @@ pub struct ServerConfig {
     pub channels_max: usize,
     /// Operations that one client may have.
     pub operations_max: usize,
-    /// Subscriptions that one client may have to one channel: each change of the channel is work for every one of them.
-    pub subscriptions_max: u32,
-    /// Subscriptions that all clients of one host may have to one channel.
-    pub host_subscriptions_max: u32,
     /// Updates that may wait for one subscription.
     pub queue_max: u32,
     /// Bytes of updates that may wait for one client in all its subscriptions; beyond, one waits in each.
@@ -68,10 +61,6 @@ pub struct ServerConfig {
     pub rules: Ruled,
     /// Clients that may be connected. One more takes the place of one that has been silent and has nothing open, or is closed.
     pub clients_max: usize,
-    /// The memory that may be retained for clients, by this server and those that share its pool.
-    pub allowance: Allowance,
-    /// The memory that is retained by all of these, and by the source of channels.
-    pub pool: Pool,
     /// Name of a channel that is not searched for, because every server may have it; empty for none.
     pub own_channel: String,
     /// Settings of searches that come as datagrams, and of beacons.
@@ -84,16 +73,12 @@ impl Default for ServerConfig {
             session: SessionConfig::default(),
             channels_max: 100_000,
             operations_max: 100_000,
-            subscriptions_max: 1000,
-            host_subscriptions_max: 10_000,
             queue_max: 1000,
             queued_bytes_max: 64 << 20,
             guid: [0; 12],
             source: Sourced::default(),
             rules: Ruled::default(),
             clients_max: 100_000,
-            allowance: Allowance::DEFAULT,
-            pool: Pool::default(),
             own_channel: String::new(),
             discovery: DiscoveryConfig::default(),
         }
@@ -190,6 +175,36 @@ pub enum Event {
     Disconnected(Peer, Box<ClientStatistics>, Ended),
 }
 
+/// A channel that is served.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    name: String,
+    value: Value,
+    access: Access,
+    /// Subscribed clients, and their operations.
+    subscribers: Slab<Option<(Peer, u32)>>,
+    /// The clients that have it open, each with its number for it.
+    opened_by: BTreeSet<(Peer, u32)>,
+    /// Whether it was made for them, and goes with the last one.
+    is_made: bool,
+}
+
+impl Channel {
+    fn new(name: String, mut value: Value, access: Access, is_made: bool) -> Self {
+        value.unmark();
+        Channel { name, value, access, subscribers: Slab::default(), opened_by: BTreeSet::new(), is_made }
+    }
+
+    /// Removes a subscriber from its place.
+    fn unsubscribe(&mut self, place: u32) {
+        self.subscribers[place] = None;
+        self.subscribers.release(place);
+        if self.subscribers.is_empty() {
+            self.subscribers = Slab::default();
+        }
+    }
+}
+
 /// The channels, and what clients cause beside their replies.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
@@ -197,7 +212,7 @@ pub(crate) struct Shared {
     names: BTreeMap<String, u32>,
     events: VecDeque<Event>,
     /// Clients and operations that wait for an answer of the application.
-    calls: BTreeMap<u64, Called>,
+    calls: BTreeMap<u64, (Peer, u32)>,
     next_call: u64,
     /// The channel of a put of a client that is to be told to the subscribers.
     posted: Option<u32>,
@@ -205,27 +220,8 @@ pub(crate) struct Shared {
     posted_fields: BitSet,
     counters: ServerCounters,
     is_draining: bool,
-    /// The memory that is retained for clients, and the one to close if it is too much.
-    charges: Charges,
-    over: Option<Over>,
-    /// Bytes of what was put to channels that are made for clients.
-    made_bytes: u64,
-    /// Whether a channel was made, or put to that was made, since the memory of these was checked.
-    has_made: bool,
-    /// Bytes for a channel that was not made, because they would be too much.
-    refused_bytes: u64,
     /// Requests that came since the last poll, of clients that are followed.
     arrived: Vec<(Peer, u32)>,
-}
-
-/// A change of a channel, for its subscriptions.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Change<'a> {
-    set: &'a BitSet,
-    /// Fields that overwrote others which no subscriber was told.
-    overrun: &'a BitSet,
-    /// Bytes of updates that may wait for one client.
-    held_max: usize,
 }
 
 /// A server, for any number of clients.
@@ -242,7 +238,7 @@ pub struct Server {
     full_until: Instant,
     /// Sets that keep their room.
     changed: BitSet,
-    excerpt: Excerpt,
+    selected: BitSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -260,10 +256,9 @@ impl Server {
         let discovery = Discovery::new(config.guid, config.discovery.clone());
         let mut timers = Timers::default();
         timers.set(Timer::Beacon, discovery.has_beacons().then_some(Instant::ZERO));
-        let charges = Charges::new(config.allowance, config.pool.clone());
         Server {
             config,
-            shared: Shared { charges, ..Shared::default() },
+            shared: Shared::default(),
             discovery,
             clients: Peers::default(),
             ready: VecDeque::new(),
@@ -271,7 +266,7 @@ impl Server {
             timers,
             full_until: Instant::ZERO,
             changed: BitSet::new(),
-            excerpt: Excerpt::default(),
+            selected: BitSet::new(),
         }
     }
 
@@ -365,7 +360,7 @@ impl Server {
             Command::Drain => self.shared.is_draining = true,
             Command::Note { call, severity, text } => {
                 let called = self.shared.calls.get(&call).copied();
-                if let Some(Called { peer, ioid: Some(ioid), .. }) = called
+                if let Some((peer, ioid)) = called
                     && let Some(client) = self.clients.at(peer)
                 {
                     client.note(ioid, severity, text);
@@ -373,12 +368,11 @@ impl Server {
                 }
             }
             Command::Answer { call, result } => {
-                if let Some(Called { peer, ioid, .. }) = self.settle(call)
+                let called = self.shared.calls.remove(&call);
+                if let Some((peer, ioid)) = called
                     && let Some(client) = self.clients.at(peer)
                 {
-                    if let Some(ioid) = ioid {
-                        client.talk.answered(ioid, result);
-                    }
+                    client.talk.answered(ioid, result);
                     self.wake(peer);
                 }
             }
@@ -394,41 +388,22 @@ impl Server {
         }
     }
 
-    /// Hands what has changed of a channel to the subscriptions. Where a client would have too much by it, the one with most is closed first.
+    /// Hands what has changed of a channel to the subscriptions.
     fn tell(&mut self, number: u32, set: &BitSet, overrun: &BitSet) {
-        let change = Change { set, overrun, held_max: self.config.queued_bytes_max };
-        let mut place = 0;
-        while let Some(over) = self.tell_from(&mut place, number, change) {
-            self.shared.over = Some(over);
-            self.relieve();
-        }
-        self.excerpt.shared = None;
-    }
-
-    /// Hands what has changed to the subscriptions from a place on. Returns the client to close before the one at that place is told.
-    fn tell_from(&mut self, place: &mut u32, number: u32, change: Change<'_>) -> Option<Over> {
-        let Server { shared, clients, ready, excerpt, .. } = self;
-        let Shared { channels, counters, charges, .. } = shared;
-        let Some(Some(channel)) = channels.at(number) else { return None };
+        let Server { config, shared, clients, ready, selected, .. } = self;
+        let Shared { channels, counters, .. } = shared;
+        let Some(Some(channel)) = channels.at(number) else { return };
         let Channel { value, subscribers, .. } = channel;
-        while let Some(subscriber) = subscribers.get(*place) {
-            if let Some((peer, ioid)) = *subscriber
-                && let Some(client) = clients.at(peer)
-            {
-                match client.talk.update(ioid, value, change, excerpt, charges) {
-                    Err(over) => return Some(over),
-                    Ok(None) => {}
-                    Ok(Some(outcome)) => {
-                        counters.merged += u64::from(outcome.is_merged);
-                        if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
-                            ready.push_back(peer);
-                        }
-                    }
-                }
+        for (peer, ioid) in subscribers.iter().filter_map(|(_, one)| *one) {
+            let Some(client) = clients.at(peer) else { continue };
+            let Some(outcome) = client.talk.update(ioid, value, set, overrun, selected, config.queued_bytes_max) else {
+                continue;
+            };
+            counters.merged += u64::from(outcome.is_merged);
+            if outcome.has_news && !core::mem::replace(&mut client.is_queued, true) {
+                ready.push_back(peer);
             }
-            *place += 1;
         }
-        None
     }
 
     fn wake(&mut self, peer: Peer) {
@@ -441,9 +416,27 @@ impl Server {
     fn forget(&mut self, peer: Peer, why: Option<Closed>) {
         if let Some(mut client) = self.clients.remove(peer) {
             client.end(why, &mut self.shared);
-            self.shared.charges.close(peer);
         }
         self.timers.cancel(Timer::Silence(peer));
+    }
+
+    /// Closes the client that has been silent for longest, of those that have nothing open; returns whether there was one.
+    fn make_room(&mut self, now: Instant) -> bool {
+        if now < self.full_until {
+            return false;
+        }
+        let silent = self.clients.iter().filter_map(|(peer, client)| Some((client.silent_since()?, peer)));
+        let Some((_, peer)) = silent.min().filter(|(heard, _)| *heard + SILENT_MIN <= now) else {
+            self.full_until = now + FULL;
+            return false;
+        };
+        let max = self.config.clients_max as u64;
+        if let Some(client) = self.clients.at(peer) {
+            client.end_for(Error::OverLimit { what: "clients", count: max + 1, max });
+        }
+        self.forget(peer, None);
+        self.closing.push_back(peer);
+        true
     }
 
     fn elapsed(&mut self, now: Instant) {
@@ -461,6 +454,37 @@ impl Server {
     }
 }
 
+impl Shared {
+    pub(crate) fn channel(&self, number: u32) -> Option<&Channel> {
+        self.channels.get(number)?.as_ref()
+    }
+
+    /// Takes over the changed fields of a value of the same type, and returns whether there are any; `changed` is then the set of them.
+    fn merge(&mut self, number: u32, value: &Value, changed: &mut BitSet) -> bool {
+        let Some(Some(channel)) = self.channels.at(number) else { return false };
+        changed.assign(value.changed());
+        value.plan().expand(changed);
+        channel.value.take(value, changed) && !changed.is_empty()
+    }
+
+    /// Takes over what a client has put, whose value gets what was there.
+    pub(crate) fn put(&mut self, number: u32, value: &mut Value) {
+        let Some(Some(channel)) = self.channels.at(number) else { return };
+        self.posted_fields.assign(value.changed());
+        value.plan().expand(&mut self.posted_fields);
+        if channel.value.exchange(value, &self.posted_fields) && !self.posted_fields.is_empty() {
+            self.posted = Some(number);
+        }
+    }
+
+    pub(crate) fn call(&mut self, peer: Peer, ioid: u32) -> u64 {
+        let call = self.next_call;
+        self.next_call += 1;
+        self.calls.insert(call, (peer, ioid));
+        call
+    }
+}
+
 impl Machine for Server {
     type Command = Command;
     type Event = Event;
@@ -474,7 +498,6 @@ impl Machine for Server {
                     return self.closing.push_back(peer);
                 }
                 self.clients.insert(peer, Client::new(peer, ends, &self.config, now));
-                self.shared.charges.open(peer, &ends.remote);
                 peer
             }
             // A datagram's way out, which is closed as soon as it is sent.
@@ -499,7 +522,6 @@ impl Machine for Server {
                     && client.received(now, &mut rest, &mut self.shared, &self.config)
                 {
                     self.tell_subscribers();
-                    self.relieve();
                 }
                 peer
             }
@@ -507,7 +529,6 @@ impl Machine for Server {
                 if let Some(client) = self.clients.at(peer) {
                     client.landed(now, count, &mut self.shared, &self.config);
                 }
-                self.relieve();
                 peer
             }
         };
@@ -525,21 +546,13 @@ impl Machine for Server {
         if let Some(event) = self.shared.events.pop_front() {
             return Output::Event(event);
         }
-        if let Some(closed) = self.close_next() {
-            return closed;
+        if let Some(peer) = self.closing.pop_front() {
+            self.forget(peer, None);
+            return Output::Close(peer);
         }
         while let Some(peer) = self.ready.pop_front() {
             let Some(client) = self.clients.at(peer) else { continue };
             client.is_queued = false;
-            if let Some(over) = client.charge(&mut self.shared.charges) {
-                self.shared.over = Some(over);
-                self.relieve();
-                self.wake(peer);
-                match self.close_next() {
-                    Some(closed) => return closed,
-                    None => continue,
-                }
-            }
             let turn = client.write(now, &mut self.shared, out);
             let (is_over, has_bytes) = (client.is_over, !client.is_empty());
             client.flush(now, peer, out);
@@ -567,21 +580,11 @@ impl Machine for Server {
         Output::Idle(self.timers.next())
     }
 
-    /// Tells whether values are on their way to the peer, which may be as long as an image. What the application has not answered to is not
-    /// waited for: a client that was killed has ended what it sends, too.
-    fn owes(&self, peer: Peer) -> bool {
-        self.clients.get(peer).is_some_and(Client::is_owed)
-    }
-
     fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
         let (shared, config) = (&self.shared, &self.config);
         let has = |name: &[u8]| core::str::from_utf8(name).is_ok_and(|name| shared.has(name, config));
         self.discovery.datagram(now, ends, datagram, has, out);
         false
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.shared.charges)
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {

@@ -81,9 +81,7 @@ impl Client {
                 (said.ioid, said.status) = (reply.ioid, reply.status);
             }
             Command::SearchResponse => {
-                let response = SearchResponse::decode(&mut reader).expect("it is one");
-                assert_eq!(response.port, 5075, "clients connect to what is said, and not to where they are");
-                said.ioid = response.channels().count() as u32;
+                said.ioid = SearchResponse::decode(&mut reader).expect("it is one").channels().count() as u32;
             }
             _ => {
                 let reply = Reply::decode(command, &mut reader).expect("it is one");
@@ -266,10 +264,6 @@ fn numbers(said: &[Said]) -> Vec<Option<f64>> {
     said.iter().map(|one| one.number("value")).collect()
 }
 
-fn subcommands(said: &[Said]) -> Vec<Subcommand> {
-    said.iter().map(|one| one.subcommand).collect()
-}
-
 #[test]
 fn a_get_has_the_fields_that_were_asked_for() {
     let mut scene = Scene::new(1);
@@ -366,7 +360,7 @@ fn a_pipelined_monitor_sends_as_many_as_it_may() {
     let mut scene = Scene::new(1);
     let sid = scene.open(0, "box");
     let at = Subcommand::INIT.with(Subcommand::PIPELINE);
-    let said = scene.say(0, |writer| {
+    scene.say(0, |writer| {
         Operation { sid, ioid: 1, subcommand: at }.begin(Command::Monitor, writer);
         Value::encode_any(
             Some(&"record[queueSize=9,pipeline=true]".parse::<Request>().expect("one").to_value()),
@@ -375,9 +369,7 @@ fn a_pipelined_monitor_sends_as_many_as_it_may() {
         writer.u32(2);
         writer.end();
     });
-    assert_eq!(subcommands(&said), [Subcommand::INIT], "clients in Java take no other reply");
-    let said = scene.execute(0, Command::Monitor, 1, Subcommand::START);
-    assert_eq!(subcommands(&said), [Subcommand::NONE]);
+    assert_eq!(scene.execute(0, Command::Monitor, 1, Subcommand::START).len(), 1);
     for number in 2..=4 {
         scene.post("box", number.into());
     }
@@ -388,7 +380,6 @@ fn a_pipelined_monitor_sends_as_many_as_it_may() {
         writer.end();
     });
     assert_eq!(numbers(&said), [Some(3.0), Some(4.0)], "none is lost");
-    assert_eq!(subcommands(&said), [Subcommand::NONE; 2]);
 }
 
 /// One client reads nothing for a while. It is heard, its updates become one, and the other client notices nothing.

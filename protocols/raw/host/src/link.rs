@@ -8,8 +8,7 @@ use hodo_measure::{
 use hodo_raw::wire::HEADER;
 use hodo_raw::wire::updates::STAMP;
 use hodo_raw::{
-    Client, ClientConfig, Command, Counters, Direction, Error as RawError, Event, ServerCommand, ServerConfig,
-    ServerEvent, Transport,
+    Client, ClientConfig, Command, Counters, Direction, Event, ServerCommand, ServerConfig, ServerEvent, Transport,
 };
 use hodo_tester::{ServeSettings, Settings, TransportCounters, ended, until_ready};
 use std::sync::atomic::AtomicBool;
@@ -75,19 +74,11 @@ pub(crate) fn server_config(settings: &ServeSettings, transport: Transport, secr
     }
 }
 
-/// Returns the command that answers an event of a server: a request for a report gets the usage of its process. A peer that was closed
-/// because others had no room any more is logged.
+/// Returns the command that answers an event of a server: a request for a report gets the usage of its process.
 pub(crate) fn answer(event: ServerEvent) -> Option<ServerCommand> {
     match event {
         ServerEvent::ReportAsked(peer) => Some(ServerCommand::Report { peer, process: own_counters() }),
-        ServerEvent::Misbehaved(_, from, why) => {
-            let from = from.map_or_else(|| "a client of this host".to_owned(), |from| format!("client {from}"));
-            match why {
-                RawError::TooMuchMemory(_) | RawError::TooMany { .. } => tracing::warn!("{from} is closed: {why}"),
-                _ => tracing::debug!("{from} is closed: {why}"),
-            }
-            None
-        }
+        ServerEvent::Misbehaved(..) => None,
     }
 }
 

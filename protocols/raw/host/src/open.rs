@@ -4,7 +4,7 @@ use crate::link::{self, RawLink, client_config, server_config};
 use crate::suite;
 use crate::{facts, group};
 use hodo_io::{Clock, Endpoint, Sockets};
-use hodo_machine::{Address, Allowance, Bytes, Driver, Pool, Transport};
+use hodo_machine::{Address, Bytes, Driver, Transport};
 use hodo_raw::{Client, Counters, Server as Machine, ServerCommand, ServerConfig, ServerEvent};
 use hodo_sim::Sim;
 use hodo_tester::{
@@ -91,15 +91,12 @@ pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     let config = server_config(settings, transport, [0, 0]);
     let payload = settings.payload.as_ref().map_or_else(Bytes::new, Payload::bytes);
     let told = facts::encode(&settings.facts(&address.clone().over(transport)));
-    // The other half is for what sockets have not taken.
-    let (allowance, pool) = (Allowance::of_bytes(settings.memory - settings.backlogs_max() as u64), Pool::default());
     let service = Service {
         // Each has a secret of its own, because each numbers its peers by itself.
         make: move |_| {
             Machine::new(ServerConfig { secret: [(); 2].map(|()| hodo_io::random_bits()), ..config })
                 .telling(told.clone())
                 .carrying(payload.clone())
-                .within(allowance, pool.clone())
         },
         answer: link::answer,
         transport,

@@ -1,5 +1,5 @@
 use crate::wire::VERSION;
-use hodo_machine::{Closed, Over};
+use hodo_machine::Closed;
 use thiserror::Error;
 
 /// An error of one peer.
@@ -62,9 +62,6 @@ pub enum Error {
         /// The bound.
         max: usize,
     },
-    /// More memory retained than the allowance has.
-    #[error("{0}; let the server use more with --memory if its clients are trusted")]
-    TooMuchMemory(Over),
     /// An acknowledgement without the count of what has arrived.
     #[error(
         "the far end is an older hodo, which does not count what arrives; give --window a number, or start this version there"

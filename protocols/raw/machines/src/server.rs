@@ -11,11 +11,9 @@ use crate::wire::{
 };
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
 use core::time::Duration;
 use hodo_machine::{
-    Address, Allowance, Bytes, Charges, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Pool, Proofs,
-    Stamp, Timers, Transport,
+    Address, Bytes, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers, Proofs, Stamp, Timers, Transport,
 };
 use session::{Reply, SILENCE, Session, room_for_welcome, welcome};
 
@@ -62,8 +60,8 @@ pub enum ServerCommand {
 pub enum ServerEvent {
     /// A peer wants the counters: answer with [`ServerCommand::Report`].
     ReportAsked(Peer),
-    /// A peer broke the rules, or had the most of what is too much for all, and was closed. Its address is there on a network.
-    Misbehaved(Peer, Option<SocketAddr>, Error),
+    /// A peer broke the rules and was closed.
+    Misbehaved(Peer, Error),
 }
 
 /// The far end of raw links: answers any number of clients.
@@ -75,16 +73,10 @@ pub struct Server {
     proofs: Proofs,
     sessions: Peers<Session>,
     timers: Timers<Timer>,
-    /// Peers that have begun to be owed something, and have had nothing of it yet.
-    fresh: VecDeque<Peer>,
-    /// Peers that are owed more than they have had in one turn.
     ready: VecDeque<Peer>,
-    is_freshs_turn: bool,
     closing: VecDeque<Peer>,
     events: VecDeque<ServerEvent>,
     pending: usize,
-    /// The memory that is retained for the peers.
-    charges: Charges,
     payload: Payload,
     sink: Vec<u8>,
 }
@@ -117,23 +109,13 @@ impl Server {
             proofs: Proofs::new(config.secret),
             sessions: Peers::default(),
             timers: Timers::default(),
-            fresh: VecDeque::new(),
             ready: VecDeque::new(),
-            is_freshs_turn: false,
             closing: VecDeque::new(),
             events: VecDeque::new(),
             pending: 0,
-            charges: Charges::default(),
             payload: Payload::new(),
             sink: Vec::new(),
         }
-    }
-
-    /// Makes the server retain as much memory for its peers as this allowance has, together with the servers of the same pool. Beyond, the
-    /// peer with the most is closed.
-    #[must_use]
-    pub fn within(self, allowance: Allowance, pool: Pool) -> Self {
-        Server { charges: Charges::new(allowance, pool), ..self }
     }
 
     /// Makes the operations that the server sends carry these bytes, one after the other and again from their beginning.
@@ -152,17 +134,14 @@ impl Server {
 
     fn opened(&mut self, now: Instant, peer: Peer, from: &Address) {
         self.forget(peer);
-        let session = Session::new(now, self.config.transport, from.ip(), self.proofs.proof(now, from));
+        let session = Session::new(now, self.config.transport, self.proofs.proof(now, from));
         self.sessions.insert(peer, session);
         self.timers.arm(Timer::Silence(peer), now + self.config.greeting_timeout);
-        self.charges.open(peer, from);
-        self.charge(peer);
     }
 
     fn forget(&mut self, peer: Peer) {
         if let Some(session) = self.sessions.remove(peer) {
             self.pending -= session.replies.len();
-            self.charges.close(peer);
             self.timers.cancel(Timer::Silence(peer));
             self.timers.cancel(Timer::Update(peer));
             self.timers.cancel(Timer::Acknowledgement(peer));
@@ -259,10 +238,8 @@ impl Server {
             Kind::Report => {
                 session.acknowledge = true;
                 if header.sequence != 0 {
+                    session.stamp(header.flags & FLAG_STAGES != 0);
                     session.asked = header.sequence;
-                    if session.stamp(header.flags & FLAG_STAGES != 0) {
-                        self.charge(peer);
-                    }
                     self.events.push_back(ServerEvent::ReportAsked(peer));
                 }
                 self.queue(peer);
@@ -307,11 +284,8 @@ impl Server {
             self.make_room(peer)?;
         }
         if let Some(session) = self.sessions.at(peer) {
-            let has_grown = session.owe(reply);
+            session.replies.push_back(reply);
             self.pending += 1;
-            if has_grown {
-                self.charge(peer);
-            }
             self.queue(peer);
         }
         Ok(())
@@ -327,17 +301,6 @@ impl Server {
         Ok(())
     }
 
-    /// Charges a peer for the memory that is retained for it, and closes whoever has most while that is too much.
-    #[cold]
-    fn charge(&mut self, peer: Peer) {
-        let Some(session) = self.sessions.get(peer) else { return };
-        let mut over = self.charges.set(peer, session.retained()).err();
-        while let Some(one) = over.filter(|over| self.sessions.get(over.peer).is_some()) {
-            self.misbehaved(one.peer, Error::TooMuchMemory(one));
-            over = self.charges.next_over();
-        }
-    }
-
     #[inline]
     fn queue(&mut self, peer: Peer) {
         if let Some(session) = self.sessions.at(peer)
@@ -345,28 +308,14 @@ impl Server {
             && !session.blocked
         {
             session.queued = true;
-            self.fresh.push_back(peer);
+            self.ready.push_back(peer);
         }
     }
 
     fn set_blocked(&mut self, peer: Peer, blocked: bool) {
         if let Some(session) = self.sessions.at(peer) {
             session.blocked = blocked;
-            if !blocked && !core::mem::replace(&mut session.queued, true) {
-                // It has had its share.
-                self.ready.push_back(peer);
-            }
-        }
-    }
-
-    /// Returns whose turn it is, and whether it is one that has had nothing yet. These and the others take turns, so that whoever asks for little
-    /// does not wait for all who have asked for much.
-    #[inline]
-    fn next_turn(&mut self) -> Option<(Peer, bool)> {
-        self.is_freshs_turn = !self.is_freshs_turn;
-        match (self.fresh.front(), self.ready.front()) {
-            (Some(peer), ready) if ready.is_none() || self.is_freshs_turn => Some((*peer, true)),
-            (_, ready) => ready.map(|peer| (*peer, false)),
+            self.queue(peer);
         }
     }
 
@@ -380,7 +329,11 @@ impl Server {
             self.pending -= session.replies.len();
             session.replies.clear();
         }
-        while session.has_answers() || session.updates.has_more(now) {
+        while session.acknowledge
+            || session.report.is_some()
+            || !session.replies.is_empty()
+            || session.updates.has_more(now)
+        {
             if session.blocked || (out.len() > start && (!stream || out.len() - start >= BURST)) {
                 return !session.blocked;
             }
@@ -419,9 +372,6 @@ impl Server {
         if let Some(at) = session.updates.next_due(now) {
             self.timers.arm(Timer::Update(peer), at);
         }
-        if session.shrink() {
-            self.charge(peer);
-        }
         false
     }
 
@@ -452,9 +402,9 @@ impl Server {
     }
 
     fn misbehaved(&mut self, peer: Peer, error: Error) {
-        if let Some(from) = self.sessions.get(peer).map(|session| session.from) {
+        if self.sessions.get(peer).is_some() {
             self.close(peer);
-            self.events.push_back(ServerEvent::Misbehaved(peer, from, error));
+            self.events.push_back(ServerEvent::Misbehaved(peer, error));
         }
     }
 }
@@ -508,33 +458,19 @@ impl Machine for Server {
         if let Some(peer) = self.closing.pop_front() {
             return Output::Close(peer);
         }
-        while let Some((peer, is_fresh)) = self.next_turn() {
+        while let Some(&peer) = self.ready.front() {
             let before = out.len();
-            let has_more = self.write(now, peer, out);
-            if is_fresh {
-                self.fresh.pop_front();
-            } else if !has_more {
+            if !self.write(now, peer, out) {
                 self.ready.pop_front();
-            }
-            match self.sessions.at(peer) {
-                Some(session) if !has_more => session.queued = false,
-                Some(_) if is_fresh => self.ready.push_back(peer),
-                _ => {}
+                if let Some(session) = self.sessions.at(peer) {
+                    session.queued = false;
+                }
             }
             if out.len() > before {
                 return Output::Send(peer);
             }
         }
         Output::Idle(self.timers.next())
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.charges)
-    }
-
-    /// Tells whether operations of the peer are open, which it gets though it has ended what it sends; updates go on for ever, and are not.
-    fn owes(&self, peer: Peer) -> bool {
-        self.sessions.get(peer).is_some_and(Session::is_owed)
     }
 
     /// Takes whoever greets with the proof of its address; a greeting without it is answered with the proof, everything else

@@ -107,9 +107,6 @@ pub(crate) struct Answered {
 }
 
 impl Answered {
-    /// Bytes of memory that they take.
-    pub(crate) const BYTES: usize = size_of::<Answered>() + FAR.len() * Spans::BUCKETS * size_of::<u32>();
-
     /// Marks an answer that this poll writes, to what arrived then.
     pub(crate) fn mark(&mut self, arrived: Instant, tag: u64, out: &mut Outbox) {
         self.arrived.push_back(arrived);

@@ -41,9 +41,6 @@ impl Default for Tracker {
 }
 
 impl Tracker {
-    /// Bytes of memory that one takes.
-    pub(crate) const BYTES: usize = size_of::<Tracker>() + RANGES_MAX * size_of::<(u64, u64)>();
-
     /// Notes an arrival.
     #[inline]
     pub(crate) fn arrived(&mut self, sequence: u64) -> Arrival {

@@ -6,7 +6,6 @@ mod fairness;
 mod group;
 mod overtaken;
 mod reconnect;
-mod server_memory;
 mod stages;
 mod unbounded;
 mod unproven;

@@ -30,7 +30,7 @@ impl Publishing {
         let site = world.add_site::<Server>();
         world.start_with(site, server, |event| match event {
             ServerEvent::ReportAsked(_) => None,
-            ServerEvent::Misbehaved(.., error) => panic!("{error}"),
+            ServerEvent::Misbehaved(_, error) => panic!("{error}"),
         });
         let client = || {
             Client::new(ClientConfig {

@@ -1,7 +1,7 @@
 //! The interface of all backends: what the ping-pong, the latency and bandwidth tests, and the links need of a device.
 
 use hodo_machine::{Instant, Wait};
-use hodo_roce::{Access, Capacity, Completion, ReceiveRequest, SendRequest};
+use hodo_roce::{Access, Completion, ReceiveRequest, SendRequest};
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
@@ -67,20 +67,6 @@ pub struct Limits {
     pub receive_entries: u32,
     /// Bytes of an inline payload.
     pub inline_bytes: u32,
-}
-
-impl Limits {
-    /// Returns them as the software adapter has them.
-    #[must_use]
-    pub const fn capacity(&self) -> Capacity {
-        Capacity {
-            send_depth: self.send_depth,
-            receive_depth: self.receive_depth,
-            send_entries: self.send_entries,
-            receive_entries: self.receive_entries,
-            inline_bytes: self.inline_bytes,
-        }
-    }
 }
 
 /// The address of a queue pair, which its two ends tell each other out of band.
@@ -243,40 +229,6 @@ pub trait Device {
     /// [`DeviceError`] if the device has failed as a whole.
     fn linger(&mut self, span: Duration) -> Result<(), DeviceError> {
         let _ = span;
-        Ok(())
-    }
-
-    /// Refuses the far end's last message, unless it is acknowledged already, and fails the queue pair: for an application that ends without
-    /// a reply to it. Completions that arrive meanwhile are discarded.
-    ///
-    /// # Errors
-    /// [`DeviceError`] if the device has failed as a whole.
-    fn refuse(&mut self, queue_pair: u32) -> Result<(), DeviceError> {
-        let _ = queue_pair;
-        Ok(())
-    }
-
-    /// Returns why a far end may not be answering, if there is a sign of it, and the remedy.
-    fn remark(&self) -> Option<String> {
-        None
-    }
-
-    /// Returns the UDP port that far ends have to send to, if the device has chosen one.
-    fn own_port(&self) -> Option<u16> {
-        None
-    }
-
-    /// Sets the UDP port of far ends that are connected from now on, if the device can send to any.
-    fn send_to_port(&mut self, port: u16) {
-        let _ = port;
-    }
-
-    /// Receives from a far end that cannot be told of this end's UDP port, and sends to the one that all ends have.
-    ///
-    /// # Errors
-    /// [`DeviceError::Missing`] if a program has that port with which it cannot be shared.
-    fn face(&mut self, remote: &AddressOfQueuePair) -> Result<(), DeviceError> {
-        let _ = remote;
         Ok(())
     }
 

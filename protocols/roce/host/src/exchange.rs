@@ -10,14 +10,10 @@
 //! same form. One that requests a ping-pong writes its LID, if that is 0, as `0x00`, which stock tools read as 0: a server of this program then
 //! queries the size and the number of the messages, with a line each way before its address.
 
-mod arrivals;
-
 use crate::device::{AddressOfQueuePair, Gid};
-use hodo_io::Clock;
-use hodo_machine::Instant;
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
@@ -50,18 +46,6 @@ pub enum ExchangeError {
     /// The far end sent something else than an address.
     #[error("{0} is no ping-pong: it sent {1:?} where an address as 0000:000011:f946cf:… was expected")]
     NotAnAddress(SocketAddr, String),
-    /// A client closed its connection without a byte.
-    #[error("{0} connected and sent nothing")]
-    Silent(SocketAddr),
-    /// A client did not send the whole of an address.
-    #[error("{0} connected and sent no whole address in time")]
-    Late(SocketAddr),
-    /// A number of connections beyond which those that are no client's are not reported.
-    #[error("{0} connections were no client's; further ones are closed and counted")]
-    Many(u64),
-    /// The number of connections that were no client's, and not reported.
-    #[error("{0} further connections were no client's, and have been closed")]
-    Further(u64),
     /// The far end refused what was asked for.
     #[error("{0} refused: {1}")]
     Refused(SocketAddr, String),
@@ -74,7 +58,7 @@ fn remedy(error: &io::Error) -> &'static str {
             "; start `hodo pingpong` or `ibv_rc_pingpong` there first, with the same --port"
         }
         ErrorKind::AddrInUse => "; choose another --port at both ends, or end the program that has it",
-        ErrorKind::TimedOut => "; is the far end stopped?",
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => "; is the far end stopped?",
         _ => "",
     }
 }
@@ -114,9 +98,6 @@ impl FromStr for AddressOfQueuePair {
 pub struct Exchange {
     stream: TcpStream,
     far: SocketAddr,
-    /// The time within which the far end has to answer, from the first byte that is awaited to the last one.
-    patience: Duration,
-    clock: Clock,
 }
 
 /// The first thing that a client sends.
@@ -128,38 +109,6 @@ pub enum Greeting {
     Queryable(AddressOfQueuePair),
     /// A line of this program.
     Request(Request),
-}
-
-impl Greeting {
-    /// Returns the greeting that these bytes begin with, once it is whole.
-    ///
-    /// # Errors
-    /// What they are instead.
-    fn of(bytes: &[u8]) -> Result<Option<Greeting>, String> {
-        let instead = || String::from_utf8_lossy(&bytes[..bytes.len().min(ADDRESS)]).into_owned();
-        if let Some(line) = bytes.strip_prefix(MARK.as_bytes()) {
-            return match line.iter().position(|byte| *byte == b'\n') {
-                Some(end) => {
-                    let request = std::str::from_utf8(&line[..end]).ok().and_then(|text| text.parse().ok());
-                    request.map(|request| Some(Greeting::Request(request))).ok_or_else(instead)
-                }
-                None if line.len() as u64 >= LINE_MAX => Err(instead()),
-                None => Ok(None),
-            };
-        }
-        let Some(message) = bytes.get(..ADDRESS) else {
-            let is_one = |byte: &u8| byte.is_ascii_hexdigit() || b":x ".contains(byte);
-            let may_be = MARK.as_bytes().starts_with(bytes) || bytes.iter().all(is_one);
-            return if may_be { Ok(None) } else { Err(instead()) };
-        };
-        let text = String::from_utf8_lossy(message);
-        let (greeting, text): (fn(_) -> _, _) = match text.strip_prefix(QUERYABLE) {
-            Some(rest) => (Greeting::Queryable, format!("{STOCK}{rest}")),
-            None => (Greeting::Address, text.into_owned()),
-        };
-        let address = text.split('\0').next().and_then(|text| text.parse().ok());
-        address.map(|address| Some(greeting(address))).ok_or_else(instead)
-    }
 }
 
 /// A line of `name=value` pairs, separated by spaces.
@@ -212,10 +161,21 @@ impl Exchange {
         Self::over(stream, to, patience).map_err(failed)
     }
 
+    /// Waits for a client.
+    ///
+    /// # Errors
+    /// [`ExchangeError::Tcp`] if the listener has failed.
+    pub fn accept(listener: &TcpListener, patience: Duration) -> Result<Self, ExchangeError> {
+        let failed = |error| ExchangeError::Tcp { what: "waiting for a client".into(), error };
+        let (stream, from) = listener.accept().map_err(failed)?;
+        Self::over(stream, from, patience).map_err(failed)
+    }
+
     fn over(stream: TcpStream, far: SocketAddr, patience: Duration) -> io::Result<Self> {
         stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
         stream.set_write_timeout(Some(patience))?;
-        Ok(Exchange { stream, far, patience, clock: Clock::start() })
+        Ok(Exchange { stream, far })
     }
 
     /// Returns the address of this end.
@@ -245,8 +205,7 @@ impl Exchange {
         self.stream.write_all(message.as_bytes()).map_err(|error| self.failed("sending the address to", error))
     }
 
-    /// Sends the address of a client that can be queried, and receives the server's. A server of this program queries `parameters` before:
-    /// then its line is returned, too.
+    /// Sends the address of a client that can be queried, and receives the server's. A server of this program queries `parameters` before.
     ///
     /// # Errors
     /// [`ExchangeError`] if the connection is closed, or the far end is something else.
@@ -254,15 +213,15 @@ impl Exchange {
         &mut self,
         address: &AddressOfQueuePair,
         parameters: &Request,
-    ) -> Result<(AddressOfQueuePair, Option<Request>), ExchangeError> {
+    ) -> Result<AddressOfQueuePair, ExchangeError> {
         let message = format!("{address}\0").replacen(STOCK, QUERYABLE, usize::from(address.lid == 0));
         self.stream.write_all(message.as_bytes()).map_err(|error| self.failed("sending the address to", error))?;
         match self.greeting()? {
-            Greeting::Address(address) | Greeting::Queryable(address) => Ok((address, None)),
+            Greeting::Address(address) | Greeting::Queryable(address) => Ok(address),
             Greeting::Request(query) => {
-                let query = self.unless_refused(query)?;
+                self.unless_refused(query)?;
                 self.request(parameters)?;
-                Ok((self.hear()?, Some(query)))
+                self.hear()
             }
         }
     }
@@ -271,8 +230,8 @@ impl Exchange {
     ///
     /// # Errors
     /// [`ExchangeError`] if the connection is closed, or the client answers something else.
-    pub fn query(&mut self, query: &Request) -> Result<Request, ExchangeError> {
-        self.request(query)?;
+    pub fn query(&mut self) -> Result<Request, ExchangeError> {
+        self.request(&Request::default().with("query", &"ping-pong"))?;
         self.answer()
     }
 
@@ -340,45 +299,36 @@ impl Exchange {
     /// # Errors
     /// [`ExchangeError`] if the connection is gone, or the client is something else.
     pub fn greeting(&mut self) -> Result<Greeting, ExchangeError> {
-        let until = self.until();
         let mut bytes = vec![0; MARK.len()];
-        self.read(until, &mut bytes)?;
-        while Greeting::of(&bytes).map_err(|said| ExchangeError::NotAnAddress(self.far, said))?.is_none() {
-            let missing = if bytes.starts_with(MARK.as_bytes()) { 1 } else { ADDRESS.saturating_sub(bytes.len()) };
-            let here = bytes.len();
-            bytes.resize(here + missing, 0);
-            self.read(until, &mut bytes[here..])?;
+        self.read(&mut bytes)?;
+        if bytes == MARK.as_bytes() {
+            return self.line().map(Greeting::Request);
         }
-        Greeting::of(&bytes).ok().flatten().ok_or_else(|| ExchangeError::NotAnAddress(self.far, String::new()))
+        let is_queryable = bytes == QUERYABLE.as_bytes();
+        let mut message = if is_queryable { STOCK.into() } else { bytes };
+        message.resize(ADDRESS, 0);
+        self.read(&mut message[MARK.len()..])?;
+        let text = String::from_utf8_lossy(&message).into_owned();
+        let address = text.split('\0').next().and_then(|text| text.parse().ok());
+        let greeting = if is_queryable { Greeting::Queryable } else { Greeting::Address };
+        address.map(greeting).ok_or(ExchangeError::NotAnAddress(self.far, text))
     }
 
-    /// Returns when patience ends with an answer that is awaited from now on.
-    fn until(&self) -> Instant {
-        self.clock.now() + self.patience
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), ExchangeError> {
+        self.stream.read_exact(bytes).map_err(|error| self.failed("receiving the address of", error))
     }
 
-    fn read(&mut self, until: Instant, bytes: &mut [u8]) -> Result<(), ExchangeError> {
-        self.fill(until, bytes).map_err(|error| self.failed("receiving the address of", error))
-    }
-
-    /// Receives that many bytes. A far end that sends one now and then does not prolong the wait.
-    fn fill(&mut self, until: Instant, bytes: &mut [u8]) -> io::Result<()> {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let left = until - self.clock.now();
-            if left.is_zero() {
-                let why = format!("nothing more within {} s", self.patience.as_secs());
-                return Err(io::Error::new(ErrorKind::TimedOut, why));
+    /// Receives the rest of a line.
+    fn line(&mut self) -> Result<Request, ExchangeError> {
+        let (mut text, mut byte) = (String::new(), [0]);
+        while (text.len() as u64) < LINE_MAX {
+            self.read(&mut byte)?;
+            if byte == *b"\n" {
+                return text.parse().map_err(|()| ExchangeError::NotAnAddress(self.far, text));
             }
-            self.stream.set_read_timeout(Some(left))?;
-            match self.stream.read(rest) {
-                Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "it has closed the connection")),
-                Ok(count) => rest = &mut rest[count..],
-                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
-                Err(error) => return Err(error),
-            }
+            text.push(char::from(byte[0]));
         }
-        Ok(())
+        Err(ExchangeError::NotAnAddress(self.far, text))
     }
 
     /// Sends a line.
@@ -404,14 +354,14 @@ impl Exchange {
     /// [`ExchangeError::Tcp`] if the connection is gone.
     pub fn wait_done(&mut self) -> Result<(), ExchangeError> {
         let mut bytes = [0; DONE.len()];
-        self.fill(self.until(), &mut bytes).map_err(|error| self.failed("waiting for", error))
+        self.stream.read_exact(&mut bytes).map_err(|error| self.failed("waiting for", error))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{IpAddr, TcpListener};
+    use std::net::IpAddr;
 
     /// Compares with what stock `ibv_rc_pingpong` sent in `rc_pingpong.pcap`.
     #[test]
@@ -436,7 +386,7 @@ mod tests {
         let patience = Duration::from_secs(10);
         let address = |number| AddressOfQueuePair { lid: 0, number, psn: 5, gid: Gid([7; 16]) };
         let server = std::thread::spawn(move || {
-            let mut exchange = Exchange::accept(&listener, patience, &mut |_| {}).unwrap();
+            let mut exchange = Exchange::accept(&listener, patience).unwrap();
             let Greeting::Request(request) = exchange.greeting().unwrap() else { panic!("a request was sent") };
             let Greeting::Address(heard) = exchange.greeting().unwrap() else { panic!("an address was sent") };
             exchange.tell(&address(2)).unwrap();

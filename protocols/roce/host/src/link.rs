@@ -22,7 +22,6 @@ mod control;
 mod far_end;
 mod feed;
 mod greeting;
-mod greetings;
 mod open;
 mod options;
 mod protocol;

@@ -29,8 +29,6 @@ pub use rows::{Bandwidth, Latency, Row};
 pub const SIZE_MAX: u32 = 16 << 20;
 /// Requests outstanding at most.
 pub const DEPTH_MAX: u32 = 16_384;
-/// Iterations of a test of latency at most, as perftest has it: each time is kept.
-pub const TIMES_MAX: u64 = 100_000_000;
 /// Sizes of one session at most.
 const SIZES_MAX: usize = 64;
 /// Reads and atomic operations in flight.
@@ -165,15 +163,6 @@ impl Perftest {
         if let Some(size) = self.sizes.iter().find(|size| self.test.is_atomic() && **size != ATOMIC) {
             return Err(format!("an atomic operation has {ATOMIC} bytes, not {size}"));
         }
-        if self.iterations == 0 {
-            return Err("a test of no iterations: choose 1 or more".into());
-        }
-        if self.test.is_latency() && self.iterations > TIMES_MAX {
-            return Err(format!(
-                "{} iterations, of which each time is kept: choose at most {TIMES_MAX}",
-                self.iterations
-            ));
-        }
         for (what, depth) in [("send", self.send_depth), ("receive", self.receive_depth)] {
             if !(1..=DEPTH_MAX).contains(&depth) {
                 return Err(format!("a {what} depth of {depth}: choose 1 to {DEPTH_MAX}"));
@@ -260,16 +249,6 @@ impl<'d, D: Device> Bench<'d, D> {
         match self.completions.iter().find(|completion| completion.status != Status::Success) {
             Some(failed) => Err(PingPongError::Failed { status: failed.status, id: failed.id }),
             None => Ok(()),
-        }
-    }
-
-    /// Ends a test that has failed: the far end is not left waiting for a reply. Returns the error with what the device knows of it.
-    fn failed(&mut self, error: SessionError) -> SessionError {
-        // The device may have failed as a whole: then there is nobody to be told.
-        let _ = self.device.refuse(self.local.number);
-        match error {
-            SessionError::PingPong(error) => SessionError::PingPong(error.remarked(self.device)),
-            other => other,
         }
     }
 

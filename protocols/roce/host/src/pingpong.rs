@@ -1,27 +1,17 @@
 //! The exchange of `ibv_rc_pingpong`: each side sends when its last send has completed and a message has arrived.
 
-mod content;
-mod error;
-
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Limits, Region, Reliability, WaitMode};
 use crate::exchange::Request;
 use crate::perftest::SIZE_MAX;
-use crate::session::UDP;
-use content::Content;
-use hodo_machine::Instant;
 use hodo_roce::{Access, Completion, Operation, ReceiveRequest, ScatterEntry, SendRequest, Status};
 use std::time::Duration;
-
-pub use error::PingPongError;
+use thiserror::Error;
 
 /// The number of a receive request, and of a send request, as `ibv_rc_pingpong` has them.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
-/// The part of the time-out after which progress is looked for: a time-out lasts longer by that much at the most.
-const LOOKS: u32 = 64;
-
-/// The name of a line's value that tells whether an end checks what it receives.
-const CHECK: &str = "check";
+/// The byte that `ibv_rc_pingpong` fills its buffer with.
+const FILL: u8 = 0x7B;
 
 /// Two cache lines, which processors fetch together: the halves of the buffer do not share them.
 const APART: usize = 128;
@@ -72,14 +62,7 @@ impl PingPong {
     /// Returns what a server has to know of a client's ping-pong.
     #[must_use]
     pub fn request(&self) -> Request {
-        let request = Request::default().with("size", &self.size).with("iterations", &self.iterations);
-        request.with(CHECK, &u8::from(self.checks))
-    }
-
-    /// Returns what a server queries a client with.
-    #[must_use]
-    pub fn query(&self) -> Request {
-        Request::default().with("query", &"ping-pong").with(CHECK, &u8::from(self.checks))
+        Request::default().with("size", &self.size).with("iterations", &self.iterations)
     }
 
     /// Returns these parameters with the size and the number of messages that a client requests.
@@ -146,6 +129,72 @@ impl Gaps {
     }
 }
 
+/// Why a ping-pong failed.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PingPongError {
+    /// The device refused something.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A request did not succeed.
+    #[error("Failed status {status} ({}) for wr_id {id}", status.code())]
+    Failed {
+        /// The outcome.
+        status: Status,
+        /// The request's number.
+        id: u64,
+    },
+    /// Nothing completed for a long time.
+    #[error("no completion within {} s: is the far end stopped, or with another number of iterations?", .0.as_secs())]
+    Stalled(Duration),
+    /// The far end has acknowledged everything, and sends nothing.
+    #[error(
+        "no message within {} s after {received} of {iterations}, though the far end has acknowledged every message of ours: is it \
+         stopped, or with another number of iterations?",
+        patience.as_secs()
+    )]
+    Unanswered {
+        /// How long it was waited for.
+        patience: Duration,
+        /// Messages that came.
+        received: u64,
+        /// Messages that should come.
+        iterations: u64,
+    },
+    /// A message had another length.
+    #[error("message {number} has {length} bytes, not {size}: both ends need the same --size")]
+    WrongLength {
+        /// The message, from 0.
+        number: u64,
+        /// Bytes that came.
+        length: u32,
+        /// Bytes that were expected.
+        size: u32,
+    },
+    /// A byte of a message is wrong.
+    #[error("message {number}: byte {offset} is {found:#04x}, not {expected:#04x}")]
+    WrongData {
+        /// The message, from 0.
+        number: u64,
+        /// The byte.
+        offset: usize,
+        /// The value that arrived.
+        found: u8,
+        /// The value that was sent.
+        expected: u8,
+    },
+    /// An atomic operation counted wrong.
+    #[error("atomic operation {number}: the count is {found}, not {expected}")]
+    WrongAtomic {
+        /// The operation, from 0.
+        number: u64,
+        /// The count that was found.
+        found: u64,
+        /// The expected count.
+        expected: u64,
+    },
+}
+
 /// One end of a ping-pong, with its queue pair and its memory.
 #[derive(Debug)]
 pub struct End<'d, D: Device> {
@@ -161,7 +210,6 @@ pub struct End<'d, D: Device> {
     posted: u32,
     sent: u64,
     received: u64,
-    content: Content,
     buffer: Vec<u8>,
     last: Option<u64>,
     gaps: Gaps,
@@ -178,8 +226,7 @@ impl<'d, D: Device> End<'d, D> {
         // the other end's processor has just written, and 16 KiB take 5.1 us instead of 0.7.
         let half = size.next_multiple_of(APART).max(APART);
         let region = device.register(2 * half, Access::LOCAL)?;
-        let content = Content::Stock { is_marked: parameters.checks };
-        device.write(region, 0, &content.message(0, size))?;
+        device.write(region, 0, &vec![FILL; size])?;
         let local = device.create(&Limits {
             send_depth: 1,
             receive_depth: parameters.receive_depth,
@@ -200,7 +247,6 @@ impl<'d, D: Device> End<'d, D> {
             received: 0,
             last: None,
             gaps: Gaps::NONE,
-            content,
             buffer: vec![0; if parameters.checks { size } else { 0 }],
             parameters: parameters.clone(),
         };
@@ -220,14 +266,6 @@ impl<'d, D: Device> End<'d, D> {
         &self.local
     }
 
-    /// Prepares for a far end that is not of this program: it cannot be told of this end's UDP port.
-    ///
-    /// # Errors
-    /// [`DeviceError`] if it cannot reach this end.
-    pub(crate) fn face(&mut self, remote: &AddressOfQueuePair) -> Result<(), DeviceError> {
-        self.device.face(remote)
-    }
-
     /// Connects the queue pair.
     ///
     /// # Errors
@@ -236,36 +274,11 @@ impl<'d, D: Device> End<'d, D> {
         self.device.connect(&self.local, remote, reliability)
     }
 
-    /// Sets the number of messages each way.
-    pub(crate) fn set_iterations(&mut self, iterations: u64) {
-        self.parameters.iterations = iterations;
-    }
-
-    /// Agrees with a far end of this program, which has sent this line, on its UDP port, and on messages that differ from one to the next if
-    /// it or this end checks them. Toward any other far end each message is as `ibv_rc_pingpong` sends it.
-    pub fn agree(&mut self, line: &Request) {
-        if let Some(port) = line.get(UDP) {
-            self.device.send_to_port(port);
-        }
-        if self.parameters.checks || line.get::<u8>(CHECK) == Some(1) {
-            self.content = Content::Numbered;
-            self.buffer.resize(self.parameters.size as usize, 0);
-        }
-    }
-
-    /// Exchanges all messages. If that fails, the far end's last message is refused, so that it does not wait for a reply to it.
+    /// Exchanges all messages.
     ///
     /// # Errors
     /// Returns the first [`PingPongError`].
     pub fn run(&mut self, side: Side) -> Result<Took, PingPongError> {
-        self.exchange(side).map_err(|error| {
-            // The device may have failed as a whole: then there is nobody to be told.
-            let _ = self.device.refuse(self.local.number);
-            error.remarked(self.device)
-        })
-    }
-
-    fn exchange(&mut self, side: Side) -> Result<Took, PingPongError> {
         let iterations = self.parameters.iterations;
         let began = self.device.now();
         let mut pending = RECEIVE;
@@ -273,14 +286,19 @@ impl<'d, D: Device> End<'d, D> {
             self.post_send(0)?;
             pending |= SEND;
         }
-        let mut silence = Silence::new(self.parameters.patience, began);
+        let (mut give_up, mut seen) = (began + self.parameters.patience, 0);
         let wait = self.parameters.wait.wait();
         let mut started = u64::from(pending & SEND != 0);
         while self.received < iterations || self.sent < iterations {
             self.completions.clear();
-            self.device.poll(wait, silence.look, &mut self.completions)?;
-            if self.completions.is_empty() && silence.is_over(self.device.now(), self.sent + self.received) {
-                return Err(self.stalled(started));
+            self.device.poll(wait, give_up, &mut self.completions)?;
+            if self.completions.is_empty() {
+                // A slow far end is none that has stopped.
+                if self.sent + self.received == seen {
+                    return Err(self.stalled(started));
+                }
+                seen = self.sent + self.received;
+                give_up = self.device.now() + self.parameters.patience;
             }
             for index in 0..self.completions.len() {
                 let completion = self.completions[index];
@@ -299,8 +317,7 @@ impl<'d, D: Device> End<'d, D> {
         }
         let span = self.device.now() - began;
         let gaps = self.parameters.stamps.then_some(self.gaps);
-        let bytes = u64::from(self.parameters.size).saturating_mul(iterations).saturating_mul(2);
-        Ok(Took { iterations, bytes, span, gaps })
+        Ok(Took { iterations, bytes: u64::from(self.parameters.size) * iterations * 2, span, gaps })
     }
 
     /// Goes on answering the far end for this long, in case it has not received the last acknowledgement.
@@ -377,8 +394,8 @@ impl<'d, D: Device> End<'d, D> {
 
     #[inline]
     fn post_send(&mut self, number: u64) -> Result<(), DeviceError> {
-        if self.content == Content::Numbered {
-            self.content.fill(number, &mut self.buffer);
+        if self.parameters.checks {
+            (0..).zip(&mut self.buffer).for_each(|(offset, byte)| *byte = pattern(number, offset));
             self.device.write(self.region, 0, &self.buffer)?;
         }
         let mut request = SendRequest::new(SEND, Operation::Send, &self.send_entries);
@@ -389,10 +406,11 @@ impl<'d, D: Device> End<'d, D> {
     /// Checks every byte of a message, and overwrites it, so that one which did not arrive is not taken for the last one.
     fn check(&mut self, number: u64) -> Result<(), PingPongError> {
         self.device.read(self.region, self.half, &mut self.buffer)?;
-        if let Some((offset, found, expected)) = self.content.wrong(number, &self.buffer) {
-            return Err(PingPongError::WrongData { number, offset, found, expected });
+        let wrong = (0..).zip(&self.buffer).find(|(offset, byte)| **byte != pattern(number, *offset));
+        if let Some((offset, found)) = wrong {
+            return Err(PingPongError::WrongData { number, offset, found: *found, expected: pattern(number, offset) });
         }
-        self.buffer.fill(content::CLEARED);
+        self.buffer.fill(FILL);
         self.device.write(self.region, self.half, &self.buffer)?;
         Ok(())
     }
@@ -406,30 +424,11 @@ impl<D: Device> Drop for End<'_, D> {
     }
 }
 
-/// The time without a completion.
-struct Silence {
-    patience: Duration,
-    /// Completions when progress was looked for last.
-    completed: u64,
-    since: Instant,
-    /// When progress is looked for next.
-    look: Instant,
-}
-
-impl Silence {
-    fn new(patience: Duration, now: Instant) -> Self {
-        Silence { patience, completed: 0, since: now, look: now + patience / LOOKS }
-    }
-
-    /// Returns whether nothing has completed for as long as patience lasts. A slow far end is none that has stopped.
-    fn is_over(&mut self, now: Instant, completed: u64) -> bool {
-        if completed != self.completed {
-            (self.completed, self.since) = (completed, now);
-        }
-        let end = self.since + self.patience;
-        self.look = end.min(now + self.patience / LOOKS);
-        now >= end
-    }
+/// Returns byte `offset` of message `number`: no two messages, nor two parts of one, are alike.
+#[inline]
+fn pattern(number: u64, offset: usize) -> u8 {
+    let mixed = (number << 20 ^ offset as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 56) as u8
 }
 
 /// Cuts a message into entries of about equal length.
@@ -445,4 +444,137 @@ fn entries(region: Region, start: usize, size: u32, count: u32) -> Vec<ScatterEn
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::{SharedMemoryDevice, SharedMemorySettings};
+    use hodo_io::Clock;
+    use hodo_machine::{Instant, Wait};
+    use std::sync::mpsc;
+
+    /// An adapter that takes long for each message, and may miss the acknowledgement of one: it says so after the next message has come.
+    struct Slow {
+        inner: SharedMemoryDevice,
+        sends: u64,
+        missed: Option<u64>,
+        late: Option<Completion>,
+        is_answered: bool,
+    }
+
+    impl Device for Slow {
+        fn register(&mut self, length: usize, access: Access) -> Result<Region, DeviceError> {
+            self.inner.register(length, access)
+        }
+
+        fn deregister(&mut self, region: Region) -> Result<(), DeviceError> {
+            self.inner.deregister(region)
+        }
+
+        fn read(&self, region: Region, offset: usize, bytes: &mut [u8]) -> Result<(), DeviceError> {
+            self.inner.read(region, offset, bytes)
+        }
+
+        fn write(&mut self, region: Region, offset: usize, bytes: &[u8]) -> Result<(), DeviceError> {
+            self.inner.write(region, offset, bytes)
+        }
+
+        fn create(&mut self, limits: &Limits) -> Result<AddressOfQueuePair, DeviceError> {
+            self.inner.create(limits)
+        }
+
+        fn connect(
+            &mut self,
+            local: &AddressOfQueuePair,
+            remote: &AddressOfQueuePair,
+            reliability: &Reliability,
+        ) -> Result<(), DeviceError> {
+            self.inner.connect(local, remote, reliability)
+        }
+
+        fn post_send(&mut self, queue_pair: u32, request: &SendRequest<'_>) -> Result<(), DeviceError> {
+            hodo_io::sleep(Duration::from_millis(30));
+            self.inner.post_send(queue_pair, request)
+        }
+
+        fn post_receive(&mut self, queue_pair: u32, request: &ReceiveRequest<'_>) -> Result<(), DeviceError> {
+            self.inner.post_receive(queue_pair, request)
+        }
+
+        fn poll(&mut self, wait: Wait, until: Instant, completions: &mut Vec<Completion>) -> Result<(), DeviceError> {
+            if let Some(late) = self.late.take_if(|_| self.is_answered) {
+                completions.push(Completion { status: Status::RetryExceeded, ..late });
+                completions.push(Completion { id: RECEIVE, status: Status::Flushed, ..late });
+                return Ok(());
+            }
+            self.inner.poll(wait, until, completions)?;
+            self.is_answered |= self.late.is_some() && completions.iter().any(|completion| completion.id == RECEIVE);
+            if let Some(index) = completions.iter().position(|completion| completion.id == SEND) {
+                self.sends += 1;
+                if self.missed == Some(self.sends) {
+                    self.late = Some(completions.remove(index));
+                }
+            }
+            Ok(())
+        }
+
+        fn now(&self) -> Instant {
+            self.inner.now()
+        }
+
+        fn destroy(&mut self, queue_pair: u32) {
+            self.inner.destroy(queue_pair);
+        }
+    }
+
+    /// Runs one end, which exchanges `iterations` messages.
+    fn run(
+        (side, iterations, missed): (Side, u64, Option<u64>),
+        (tell, hear): (mpsc::Sender<AddressOfQueuePair>, mpsc::Receiver<AddressOfQueuePair>),
+    ) -> Result<Took, PingPongError> {
+        let patience = Duration::from_millis(200);
+        let parameters = PingPong { iterations, patience, wait: WaitMode::Events, ..PingPong::default() };
+        let device = SharedMemoryDevice::open(SharedMemorySettings::default(), Clock::start()).unwrap();
+        let mut device = Slow { inner: device, sends: 0, missed, late: None, is_answered: false };
+        let mut end = End::new(&mut device, &parameters).unwrap();
+        tell.send(*end.local()).unwrap();
+        end.connect(&hear.recv().unwrap(), &Reliability::default()).unwrap();
+        let took = end.run(side);
+        // The far end may still wait for this one.
+        drop(tell);
+        let _ = hear.recv();
+        took
+    }
+
+    fn both(client: u64, server: u64) -> (Result<Took, PingPongError>, Result<Took, PingPongError>) {
+        both_of(client, server, None)
+    }
+
+    /// Returns what both ends say, of which the client misses an acknowledgement.
+    fn both_of(
+        client: u64,
+        server: u64,
+        missed: Option<u64>,
+    ) -> (Result<Took, PingPongError>, Result<Took, PingPongError>) {
+        let (to_client, at_client) = mpsc::channel();
+        let (to_server, at_server) = mpsc::channel();
+        let far = std::thread::spawn(move || run((Side::Server, server, None), (to_client, at_server)));
+        let took = run((Side::Client, client, missed), (to_server, at_client));
+        (took, far.join().unwrap())
+    }
+
+    #[test]
+    fn a_slow_far_end_is_none_that_has_stopped() {
+        let (client, server) = both(12, 12);
+        assert_eq!((client.unwrap().iterations, server.unwrap().iterations), (12, 12));
+        let (client, server) = both(12, 3);
+        // Its last message was taken by a receive that the far end had posted.
+        assert!(matches!(client, Err(PingPongError::Unanswered { received: 3, iterations: 12, .. })), "{client:?}");
+        assert_eq!(server.unwrap().iterations, 3);
+    }
+    #[test]
+    fn the_last_reply_proves_that_the_last_message_arrived() {
+        let (client, server) = both_of(5, 5, Some(5));
+        assert_eq!((client.unwrap().iterations, server.unwrap().iterations), (5, 5));
+        let (client, _) = both_of(5, 5, Some(3));
+        assert!(matches!(client, Err(PingPongError::Failed { status: Status::RetryExceeded, .. })), "{client:?}");
+    }
+}

@@ -2,13 +2,13 @@
 
 use crate::AddressOfQueuePair;
 use crate::device::{Device, DeviceError, Reliability};
-use crate::exchange::{Exchange, ExchangeError, Greeting, Request};
+use crate::exchange::{Exchange, ExchangeError, Greeting};
 use crate::perftest::{Perftest, Row};
 use crate::pingpong::{End, PingPong, PingPongError, Side, Took};
 use crate::shm::{SharedMemoryDevice, SharedMemorySettings};
 use crate::soft::{SoftDevice, SoftSettings};
 use crate::verbs::{VerbsDevice, VerbsSettings};
-use hodo_io::{Clock, is_local, resolve, sleep, source_towards};
+use hodo_io::{Clock, resolve, sleep};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
@@ -16,9 +16,6 @@ use thiserror::Error;
 
 /// Addresses of loopback that are tried, one after the other, if the port is taken on the first: both ends may be on this host.
 const LOOPBACK_ADDRESSES: u8 = 200;
-
-/// The name of the value of a line that tells an end's UDP port.
-pub(crate) const UDP: &str = "udp";
 
 /// The time between two attempts to reach a server that does not listen yet.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -61,7 +58,7 @@ pub struct Session {
 }
 
 /// A step of a session, as it happens.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Progress<'a> {
     /// The queue pair of this end.
     Local(&'a AddressOfQueuePair),
@@ -69,8 +66,6 @@ pub enum Progress<'a> {
     Remote(&'a AddressOfQueuePair),
     /// The result of one size.
     Row(&'a Row),
-    /// A connection that was no client's. The server goes on waiting for one.
-    Stranger(&'a ExchangeError),
 }
 
 /// Why a session failed.
@@ -127,19 +122,13 @@ impl Session {
             plan.check().map_err(SessionError::Usage)?;
         }
         let to = resolve(host, port).map_err(|error| SessionError::Usage(format!("`{host}`: {error}")))?;
-        let clock = Clock::start();
-        // A stock server takes one client: all that can fail here has to fail before that.
+        let mut exchange = self.reach(to)?;
         match &self.backend {
-            Backend::Soft => {
-                let unreachable = || ExchangeError::Tcp {
-                    what: format!("connecting to {to}"),
-                    error: io::ErrorKind::NetworkUnreachable.into(),
-                };
-                let here = source_towards(to).ok_or_else(unreachable)?;
-                self.ask(&mut self.open_soft(here, is_local(to.ip()))?, to, told)
+            Backend::Soft => self.ask(&mut self.open_soft(exchange.local()?.ip())?, &mut exchange, told),
+            Backend::Verbs(settings) => {
+                self.ask(&mut VerbsDevice::open(settings, Clock::start())?, &mut exchange, told)
             }
-            Backend::Verbs(settings) => self.ask(&mut VerbsDevice::open(settings, clock)?, to, told),
-            Backend::SharedMemory => self.ask(&mut open_shared_memory()?, to, told),
+            Backend::SharedMemory => self.ask(&mut open_shared_memory()?, &mut exchange, told),
         }
     }
 
@@ -152,7 +141,7 @@ impl Session {
                 Err(ExchangeError::Tcp { error, .. })
                     if error.kind() == io::ErrorKind::ConnectionRefused && clock.now() < until =>
                 {
-                    sleep(RETRY_AFTER.min(until - clock.now()));
+                    sleep(RETRY_AFTER);
                 }
                 other => return other,
             }
@@ -169,28 +158,26 @@ impl Session {
         listener: &TcpListener,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<Took>, SessionError> {
-        let at = listener.local_addr().ok().map(|at| at.ip()).filter(|ip| !ip.is_unspecified());
-        match (&self.backend, self.address.or(at)) {
+        match (&self.backend, self.address) {
             (Backend::Soft, None) => {
-                let exchange = self.accept(listener, told)?;
-                let mut device = self.open_soft(exchange.local()?.ip(), true)?;
-                self.serve(&mut device, |_, _| Ok(exchange), told)
+                let exchange = self.accept(listener)?;
+                let mut device = self.open_soft(exchange.local()?.ip())?;
+                self.serve(&mut device, |_| Ok(exchange), told)
             }
             (Backend::Soft, Some(address)) => {
-                self.serve(&mut self.open_soft(address, true)?, |session, told| session.accept(listener, told), told)
+                self.serve(&mut self.open_soft(address)?, |session| session.accept(listener), told)
             }
             (Backend::Verbs(settings), _) => {
-                let mut device = VerbsDevice::open(settings, Clock::start())?;
-                self.serve(&mut device, |session, told| session.accept(listener, told), told)
+                self.serve(&mut VerbsDevice::open(settings, Clock::start())?, |session| session.accept(listener), told)
             }
             (Backend::SharedMemory, _) => {
-                self.serve(&mut open_shared_memory()?, |session, told| session.accept(listener, told), told)
+                self.serve(&mut open_shared_memory()?, |session| session.accept(listener), told)
             }
         }
     }
 
-    fn accept(&self, listener: &TcpListener, told: &mut dyn FnMut(Progress<'_>)) -> Result<Exchange, ExchangeError> {
-        Exchange::accept(listener, self.patience, &mut |why| told(Progress::Stranger(why)))
+    fn accept(&self, listener: &TcpListener) -> Result<Exchange, ExchangeError> {
+        Exchange::accept(listener, self.patience)
     }
 
     /// Prepares this end, and tells of it.
@@ -204,25 +191,19 @@ impl Session {
         Ok(end)
     }
 
-    /// Carries out this session with the server at `to`.
+    /// Carries out this session with a server.
     fn ask<D: Device>(
         &self,
         device: &mut D,
-        to: SocketAddr,
+        exchange: &mut Exchange,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<Took>, SessionError> {
         if let Some(plan) = &self.perftest {
-            return plan.ask(device, &mut self.reach(to)?, &self.reliability, told).map(|()| None);
+            return plan.ask(device, exchange, &self.reliability, told).map(|()| None);
         }
         let mut end = Self::end(device, &self.parameters, told)?;
-        let mut exchange = self.reach(to)?;
-        let request = with_port(self.parameters.request(), end.device());
-        let (remote, query) = exchange.offer(end.local(), &request)?;
+        let remote = exchange.offer(end.local(), &self.parameters.request())?;
         exchange.done()?;
-        match &query {
-            Some(query) => end.agree(query),
-            None => end.face(&remote)?,
-        }
         told(Progress::Remote(&remote));
         end.connect(&remote, &self.reliability)?;
         self.run(end, Side::Client).map(Some)
@@ -232,33 +213,28 @@ impl Session {
     fn serve<D: Device>(
         &self,
         device: &mut D,
-        exchange: impl FnOnce(&Self, &mut dyn FnMut(Progress<'_>)) -> Result<Exchange, ExchangeError>,
+        exchange: impl FnOnce(&Self) -> Result<Exchange, ExchangeError>,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Option<Took>, SessionError> {
-        let mut end = Self::end(device, &self.parameters, told)?;
-        let mut exchange = exchange(self, told)?;
+        let end = Self::end(device, &self.parameters, told)?;
+        let mut exchange = exchange(self)?;
         match exchange.greeting()? {
-            Greeting::Address(remote) => {
-                end.face(&remote)?;
-                self.answer(end, &remote, &mut exchange, told).map(Some)
-            }
+            Greeting::Address(remote) => self.answer(end, &remote, &mut exchange, told).map(Some),
             Greeting::Queryable(remote) => {
-                let request = exchange.query(&with_port(self.parameters.query(), end.device()))?;
-                let parameters = match self.parameters.as_requested(&request) {
+                let parameters = self.parameters.as_requested(&exchange.query()?);
+                let parameters = match parameters {
                     Ok(parameters) => parameters,
                     Err(why) => {
                         exchange.refuse(&why)?;
                         return Err(SessionError::Usage(why));
                     }
                 };
-                let mut end = if parameters.size == self.parameters.size {
+                let end = if parameters == self.parameters {
                     end
                 } else {
                     drop(end);
                     Self::end(device, &parameters, told)?
                 };
-                end.set_iterations(parameters.iterations);
-                end.agree(&request);
                 self.answer(end, &remote, &mut exchange, told).map(Some)
             }
             Greeting::Request(asked) => {
@@ -290,43 +266,25 @@ impl Session {
         Ok(took)
     }
 
-    /// Opens the software adapter at the address of the session, or at `here`. Where another end on this host has the UDP port, another
-    /// address of loopback is taken, or any free port: ends of this program tell each other, and for all others the port is shared. Unless
-    /// `is_near` they may be others, which have to be able to reach this end.
-    fn open_soft(&self, here: IpAddr, is_near: bool) -> Result<SoftDevice, DeviceError> {
+    /// Opens the software adapter at the address of the session, or at `here`.
+    fn open_soft(&self, here: IpAddr) -> Result<SoftDevice, DeviceError> {
         let address = self.address.unwrap_or_else(|| here.to_canonical());
-        let open = |address, port| {
-            let settings = SoftSettings {
-                address: SocketAddr::new(address, port),
-                far_port: self.udp_port,
-                measures_timeout: self.measures_timeout,
-                // There is one queue pair.
-                sources: Some(0),
-                shares: Some(self.udp_port).filter(|port| *port > 0),
-                ..SoftSettings::at(address)
-            };
-            SoftDevice::open(settings, Clock::start())
+        let settings = SoftSettings {
+            address: SocketAddr::new(address, self.udp_port),
+            far_port: self.udp_port,
+            measures_timeout: self.measures_timeout,
+            ..SoftSettings::at(address)
         };
-        let first = open(address, self.udp_port);
-        if first.is_ok() {
+        let first = SoftDevice::open(settings.clone(), Clock::start());
+        let (Err(_), None, IpAddr::V4(v4)) = (&first, self.address, address) else { return first };
+        if !v4.is_loopback() {
             return first;
         }
-        if self.address.is_none() && address.is_ipv4() && address.is_loopback() {
-            let others = (2..=LOOPBACK_ADDRESSES).map(|last| Ipv4Addr::new(127, 0, 0, last).into());
-            return others.filter_map(|other| open(other, self.udp_port).ok()).next().map_or(first, Ok);
-        }
-        if !is_near {
-            SoftDevice::check_shared(SocketAddr::new(address, self.udp_port))?;
-        }
-        open(address, 0).or(first)
-    }
-}
-
-/// Returns a line with the device's own UDP port, if it has one.
-pub(crate) fn with_port(line: Request, device: &impl Device) -> Request {
-    match device.own_port() {
-        Some(port) => line.with(UDP, &port),
-        None => line,
+        let others = (2..=LOOPBACK_ADDRESSES).filter_map(|last| {
+            let address = SocketAddr::new(Ipv4Addr::new(127, 0, 0, last).into(), self.udp_port);
+            SoftDevice::open(SoftSettings { address, ..settings.clone() }, Clock::start()).ok()
+        });
+        { others }.next().map_or(first, Ok)
     }
 }
 
@@ -344,4 +302,78 @@ pub fn listen(address: SocketAddr) -> Result<TcpListener, ExchangeError> {
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::WaitMode;
+    use crate::perftest::{Atomic, Test};
+
+    fn session(wait: WaitMode) -> Session {
+        let patience = Duration::from_secs(10);
+        let parameters = PingPong {
+            size: 10_000,
+            iterations: 300,
+            wait,
+            checks: true,
+            send_entries: 3,
+            patience,
+            ..PingPong::default()
+        };
+        Session::new(Backend::SharedMemory, parameters)
+    }
+
+    #[test]
+    fn a_server_takes_size_and_number_of_the_messages_from_a_client_of_this_program() {
+        let mut client = session(WaitMode::Events);
+        (client.parameters.size, client.parameters.iterations) = (64, 1000);
+        let (took, served, ..) = run(&client, WaitMode::Events);
+        assert_eq!(took.map(|took| (took.iterations, took.bytes)), Some((1000, 128_000)));
+        assert_eq!(served.map(|took| (took.iterations, took.bytes)), Some((1000, 128_000)));
+    }
+
+    /// Runs a session with a server that expects a ping-pong. Returns what each end took, and the rows and ends that the client told of.
+    fn run(client: &Session, wait: WaitMode) -> (Option<Took>, Option<Took>, Vec<Row>, usize) {
+        let listener = listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || session(wait).server(&listener, &mut |_| {}).unwrap());
+        let (mut rows, mut ends) = (Vec::new(), 0);
+        let told = &mut |progress: Progress<'_>| match progress {
+            Progress::Row(row) => rows.push(*row),
+            Progress::Local(_) | Progress::Remote(_) => ends += 1,
+        };
+        let took = client.client("127.0.0.1", port, told).unwrap();
+        (took, server.join().unwrap(), rows, ends)
+    }
+
+    #[test]
+    fn two_ends_exchange_messages_through_shared_memory() {
+        for wait in [WaitMode::Poll, WaitMode::Events, WaitMode::SpinThenBlock(Duration::from_micros(20))] {
+            let (took, served, _, ends) = run(&session(wait), wait);
+            let took = took.unwrap();
+            assert_eq!((took.iterations, took.bytes, ends), (300, 6_000_000, 2));
+            assert_eq!(served.unwrap().iterations, 300);
+        }
+    }
+
+    #[test]
+    fn every_operation_is_measured_and_every_byte_checked() {
+        for (test, wait) in Test::ALL.iter().copied().zip([WaitMode::Poll, WaitMode::Events].into_iter().cycle()) {
+            let is_atomic = matches!(test, Test::AtomicLatency | Test::AtomicBandwidth);
+            let plan = Perftest {
+                test,
+                atomic: Atomic::CompareSwap,
+                sizes: if is_atomic { vec![8] } else { vec![1, 64, 70_000] },
+                iterations: 300,
+                send_depth: 16,
+                receive_depth: 32,
+                inline_bytes: 0,
+                checks: true,
+                wait,
+                patience: Duration::from_secs(10),
+            };
+            let client = Session { perftest: Some(plan.clone()), ..session(wait) };
+            let (took, served, rows, ends) = run(&client, wait);
+            assert_eq!((took, served, ends, rows.len()), (None, None, 2, plan.sizes.len()), "{}", test.name());
+            assert!(rows.iter().all(|row| matches!(row, Row::Latency(_)) == test.is_latency()));
+        }
+    }
+}

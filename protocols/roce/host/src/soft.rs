@@ -1,15 +1,12 @@
 //! The software adapter on UDP sockets: RoCEv2 without an adapter, a kernel module or privileges.
 
 use crate::device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability};
-use hodo_io::{
-    Clock, Endpoint, PathOptions, Port, PortOptions, SharedPort, SocketSettings, Sockets, is_local, path_mtu,
-    random_bits,
-};
+use hodo_io::{Clock, Endpoint, PathOptions, Port, PortOptions, SocketSettings, Sockets, path_mtu, random_bits};
 use hodo_machine::{Address, Driver, DriverError, Instant, Wait};
 use hodo_roce::icrc::Places;
 use hodo_roce::wire::{HEADERS_MAX, ICRC_LENGTH, PORT};
 use hodo_roce::{
-    Access, AckTimeout, Adapter, AdapterConfig, Completion, Connection, Counters, Mtu, Psn, ReceiveRequest,
+    Access, AckTimeout, Adapter, AdapterConfig, Capacity, Completion, Connection, Counters, Mtu, Psn, ReceiveRequest,
     SendRequest, VerbError,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -18,9 +15,6 @@ use std::time::Duration;
 /// Bytes of the headers of IP and UDP.
 const V4_HEADERS: u32 = 28;
 const V6_HEADERS: u32 = 48;
-
-/// The time within which a refusal has to leave, where the socket's buffer is full.
-const REFUSE_WITHIN: Duration = Duration::from_millis(100);
 
 /// The settings of a software adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +29,8 @@ pub struct SoftSettings {
     pub path: PathOptions,
     /// Bytes in flight of each queue pair.
     pub window_bytes: u32,
-    /// The number of source ports that queue pairs are spread over, beside the adapter's own. `None` is 8 toward other hosts, and none
-    /// on this one, where there is one way only.
-    pub sources: Option<u16>,
     /// Whether acknowledgement timeouts follow measured round trips instead of the standard's fixed times.
     pub measures_timeout: bool,
-    /// The UDP port that this adapter shares with those of other programs at its address, for far ends that send to no other one: whoever
-    /// receives a packet of another's queue pair hands it on. `None` shares none.
-    pub shares: Option<u16>,
 }
 
 impl SoftSettings {
@@ -55,36 +43,16 @@ impl SoftSettings {
             socket_buffer: None,
             path: PathOptions::default(),
             window_bytes: 1 << 20,
-            sources: None,
             measures_timeout: false,
-            shares: None,
         }
     }
 }
-
-/// Source ports beside the adapter's own, unless the settings have another number: as many ways through a network, or receive queues of the
-/// far end's interface, are in use. Queue pairs of one source port are sent together, so that more of them cost more system calls.
-const SOURCES: u16 = 8;
-/// The lowest source port, as adapters have them.
-const SOURCE_MIN: u16 = 0xC000;
-/// Attempts to find source ports that are free.
-const ATTEMPTS: u16 = 64;
-/// The bits of a queue pair's number that count queue pairs up, see [`Adapter::create`].
-const PLACES: u32 = 0x3FFF;
-const _: () =
-    assert!(Adapter::PARTS == SharedPort::PARTS, "each program that shares a port has one part of the numbers");
 
 /// The software adapter, on a UDP socket.
 pub struct SoftDevice {
     endpoint: Endpoint<Adapter, Sockets>,
     settings: SoftSettings,
     address: SocketAddr,
-    /// The far end that was connected last, and whether it is on this host.
-    far: Option<(SocketAddr, bool)>,
-    /// The source ports, the adapter's own first.
-    sources: Vec<u16>,
-    /// Why the port that is to be shared is not.
-    unshared: Option<String>,
 }
 
 impl SoftDevice {
@@ -100,21 +68,9 @@ impl SoftDevice {
             true => places.at(length, place).to_le_bytes(),
             false => [0; 4],
         };
-        let mut port =
+        let port =
             bound.and_then(|port| port.numbered(correction)).map_err(|error| cannot_bind(settings.address, &error))?;
         let address = port.address().ip().unwrap_or(settings.address);
-        let (mut part, mut unshared) = (None, None);
-        if let Some(shared) = settings.shares {
-            match SharedPort::join(SocketAddr::new(address.ip(), shared)) {
-                Ok(shared) => {
-                    part = Some(shared.part());
-                    port = port.share(shared, Adapter::part_of).map_err(|error| cannot_bind(address, &error))?;
-                }
-                Err(error) => unshared = Some(error.to_string()),
-            }
-        }
-        add_outlets(&mut port, address.ip(), settings.sources.unwrap_or(SOURCES));
-        let sources = std::iter::once(address.port()).chain(port.outlets()).collect();
         let (socket_buffer, path) = (settings.socket_buffer, settings.path.clone());
         let sockets = SocketSettings { socket_buffer, path, ..SocketSettings::default() };
         let refused = |error: std::io::Error| DeviceError::Refused {
@@ -123,19 +79,9 @@ impl SoftDevice {
         };
         let mut sockets = Sockets::new(sockets).map_err(refused)?;
         sockets.bind(port).map_err(refused)?;
-        let (window_bytes, seed) = (settings.window_bytes, random_bits());
-        let udp_port = Some(address.port());
-        let config = AdapterConfig { window_bytes, seed, part, udp_port, ..AdapterConfig::default() };
-        let endpoint = Endpoint::new(Adapter::new(config), sockets, clock);
-        Ok(SoftDevice { endpoint, settings, address, far: None, sources, unshared })
-    }
-
-    /// Checks that an adapter can share this address: that whoever has it is a program of this user that shares it.
-    ///
-    /// # Errors
-    /// [`DeviceError::Missing`] with the owner and the remedy.
-    pub fn check_shared(address: SocketAddr) -> Result<(), DeviceError> {
-        Port::check_shared(address).map_err(|error| cannot_bind(address, &error))
+        let config =
+            AdapterConfig { window_bytes: settings.window_bytes, seed: random_bits(), ..AdapterConfig::default() };
+        Ok(SoftDevice { endpoint: Endpoint::new(Adapter::new(config), sockets, clock), settings, address })
     }
 
     /// Returns the address that the adapter is at.
@@ -187,11 +133,13 @@ impl SoftDevice {
 
 impl Device for SoftDevice {
     fn register(&mut self, length: usize, access: Access) -> Result<Region, DeviceError> {
-        let (key, address) = self
-            .endpoint
-            .machine_mut()
-            .register(zeroes(length)?, access, None)
-            .map_err(|error| refused("reg_mr", error))?;
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(length)
+            .map_err(|_| DeviceError::Refused { what: format!("memory of {length} bytes"), errno: libc_enomem() })?;
+        bytes.resize(length, 0);
+        let (key, address) =
+            self.endpoint.machine_mut().register(bytes, access, None).map_err(|error| refused("reg_mr", error))?;
         Ok(Region { address, length, local_key: key, remote_key: key })
     }
 
@@ -214,8 +162,14 @@ impl Device for SoftDevice {
     }
 
     fn create(&mut self, limits: &Limits) -> Result<AddressOfQueuePair, DeviceError> {
-        let number =
-            self.endpoint.machine_mut().create(&limits.capacity()).map_err(|error| refused("create_qp", error))?;
+        let capacity = Capacity {
+            send_depth: limits.send_depth,
+            receive_depth: limits.receive_depth,
+            send_entries: limits.send_entries,
+            receive_entries: limits.receive_entries,
+            inline_bytes: limits.inline_bytes,
+        };
+        let number = self.endpoint.machine_mut().create(&capacity).map_err(|error| refused("create_qp", error))?;
         let psn = Psn::new(random_bits() as u32).value();
         Ok(AddressOfQueuePair { lid: 0, number, psn, gid: Gid::of(self.address.ip()) })
     }
@@ -226,11 +180,7 @@ impl Device for SoftDevice {
         remote: &AddressOfQueuePair,
         reliability: &Reliability,
     ) -> Result<(), DeviceError> {
-        let far = SocketAddr::new(remote.gid.address(), self.settings.far_port);
-        if self.far.is_none_or(|(known, _)| known != far) {
-            self.far = Some((far, is_local(far.ip())));
-        }
-        let connection = self.connection(local, remote, reliability)?;
+        let connection = self.connection(local.psn, remote, reliability)?;
         self.endpoint.machine_mut().connect(local.number, &connection).map_err(|error| refused("modify_qp", error))
     }
 
@@ -267,71 +217,15 @@ impl Device for SoftDevice {
         Ok(())
     }
 
-    fn refuse(&mut self, queue_pair: u32) -> Result<(), DeviceError> {
-        self.endpoint.machine_mut().refuse(queue_pair);
-        let until = self.endpoint.now() + REFUSE_WITHIN;
-        while self.endpoint.machine().owes_reply(queue_pair) && self.endpoint.now() < until {
-            self.turn(Wait::Never, until, &mut |_| {})?;
-        }
-        Ok(())
-    }
-
-    fn remark(&self) -> Option<String> {
-        let Counters { received, discarded, wrong_icrc, .. } = self.counters();
-        let (far, _) = self.far.filter(|_| received == 0)?;
-        match (discarded, wrong_icrc) {
-            (0, 0) => Some(format!("nothing came back from UDP {far}: a firewall, or another port")),
-            (_, 1..) => Some(format!(
-                "{wrong_icrc} packets came with a wrong ICRC and none with a right one: something on the way to {} changes addresses, as NAT does",
-                far.ip()
-            )),
-            _ => None,
-        }
-    }
-
-    fn own_port(&self) -> Option<u16> {
-        Some(self.address.port())
-    }
-
-    fn send_to_port(&mut self, port: u16) {
-        self.set_far_port(port);
-    }
-
-    fn face(&mut self, remote: &AddressOfQueuePair) -> Result<(), DeviceError> {
-        let (far, own) = (remote.gid.address(), self.address);
-        let shared = SocketAddr::new(own.ip(), self.settings.shares.unwrap_or(self.settings.far_port));
-        // An address of another kind is refused where it is connected to.
-        if own == shared || far.is_unspecified() || far.is_ipv4() != own.is_ipv4() {
-            return Ok(());
-        }
-        self.endpoint.transport_mut().face(SocketAddr::new(far, 0)).map_err(|error| {
-            let why = match (&self.unshared, error.kind()) {
-                (Some(why), std::io::ErrorKind::Unsupported) => format!("it cannot be shared: {why}"),
-                (_, std::io::ErrorKind::AddrInUse) => SharedPort::obstacle(shared),
-                _ => error.to_string(),
-            };
-            DeviceError::Missing(format!(
-                "{far} sends to UDP {shared} and cannot be told of another port, as a `hodo pingpong` could: {why}{ELSEWHERE}"
-            ))
-        })
-    }
-
     fn destroy(&mut self, queue_pair: u32) {
         self.endpoint.machine_mut().destroy(queue_pair);
     }
 }
 
 impl SoftDevice {
-    /// Returns the source port of a queue pair: the first one's is the adapter's own, which firewalls of this host know from replies.
-    fn source(&self, queue_pair: u32) -> u16 {
-        let is_one_way = self.settings.sources.is_none() && self.far.is_some_and(|(_, is_here)| is_here);
-        let count = if is_one_way { 1 } else { self.sources.len() };
-        self.sources[(queue_pair & PLACES) as usize % count]
-    }
-
     fn connection(
         &self,
-        local: &AddressOfQueuePair,
+        local_psn: u32,
         remote: &AddressOfQueuePair,
         reliability: &Reliability,
     ) -> Result<Connection, DeviceError> {
@@ -357,10 +251,10 @@ impl SoftDevice {
             timeout => timeout,
         };
         Ok(Connection {
-            address: Address::UdpFrom(self.source(local.number), far),
+            address: Address::UdpFrom(self.address.port(), far),
             queue_pair: remote.number,
             receive_psn: Psn::new(remote.psn),
-            send_psn: Psn::new(local.psn),
+            send_psn: Psn::new(local_psn),
             mtu,
             timeout,
             retries: reliability.retries,
@@ -375,29 +269,6 @@ impl SoftDevice {
 impl std::fmt::Debug for SoftDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SoftDevice").field("address", &self.address).finish_non_exhaustive()
-    }
-}
-
-/// Returns memory of zeroes, whose pages the system provides as they are used: a large region costs no time until then.
-fn zeroes(length: usize) -> Result<Vec<u8>, DeviceError> {
-    let mut bytes: Vec<u8> = Vec::new();
-    // Where there is not as much, `vec!` would end the process.
-    std::hint::black_box(&mut bytes)
-        .try_reserve_exact(length)
-        .map_err(|_| DeviceError::Refused { what: format!("memory of {length} bytes"), errno: libc_enomem() })?;
-    drop(std::hint::black_box(bytes));
-    Ok(vec![0; length])
-}
-
-/// Adds source ports to the adapter's own, at random among those of adapters; fewer if few are free.
-fn add_outlets(port: &mut Port, ip: IpAddr, count: u16) {
-    for _ in 0..ATTEMPTS.max(2 * count) {
-        if port.outlets().count() >= usize::from(count) {
-            break;
-        }
-        let number = SOURCE_MIN | random_bits() as u16;
-        // One that is in use is passed over.
-        let _ = port.add_outlet(SocketAddr::new(ip, number));
     }
 }
 
@@ -427,19 +298,13 @@ fn outside(region: Region, offset: usize, length: usize) -> DeviceError {
     DeviceError::OutOfRange(format!("{length} bytes at {offset} are not all inside of a region of {}", region.length))
 }
 
-/// The remedy that is left where whoever has a port is to keep it.
-const ELSEWHERE: &str = ", or give this end an address of its own (--address)";
-
 fn cannot_bind(address: SocketAddr, error: &std::io::Error) -> DeviceError {
     let remedy = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("; {}, or choose another port at both ends{ELSEWHERE}", SharedPort::obstacle(address))
+            "; another program, or the kernel's own rxe, has it: stop that, or choose another port at both ends"
         }
-        std::io::ErrorKind::AddrNotAvailable => "; choose an address of this host".into(),
-        _ => String::new(),
+        std::io::ErrorKind::AddrNotAvailable => "; choose an address of this host",
+        _ => "",
     };
     DeviceError::Missing(format!("UDP {address} cannot be bound: {error}{remedy}"))
 }
-
-#[cfg(test)]
-mod tests;

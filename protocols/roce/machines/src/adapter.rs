@@ -6,14 +6,12 @@ use crate::memory::Memory;
 use crate::queue_pair::{Next, QueuePair};
 use crate::requester::Requester;
 use crate::responder::Responder;
-use crate::wire::{BASE_LENGTH, ICRC_LENGTH, PARTITION_KEY, Packet, QUEUE_PAIR};
+use crate::wire::{PARTITION_KEY, Packet};
 use crate::{Access, Capacity, Completion, Connection, ReceiveRequest, SendRequest, State, VerbError};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use hodo_machine::{
-    Address, Charges, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Random, Slab, Timers,
-};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Random, Slab, Timers};
 use hosts::Hosts;
 
 /// The bits of a queue pair's number that are its place in the table; the others are random, so that packets for one that was
@@ -23,9 +21,6 @@ const PLACE_BITS: u32 = 14;
 const VARIANTS: u32 = 1 << (24 - PLACE_BITS);
 /// The lowest number after the two that are reserved for management.
 const RESERVED: u32 = 2;
-/// The bits of a number in front of its place that are the part of its adapter, and those behind them that are random.
-const PART_BITS: u32 = 6;
-const VARIANTS_OF_PART: u32 = VARIANTS >> PART_BITS;
 
 /// The bounds of an adapter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,16 +29,12 @@ pub struct AdapterConfig {
     pub queue_pairs_max: u32,
     /// Source ports of far ends that are known at a time. One from which nothing has come for a while makes room for another.
     pub sources_max: usize,
-    /// The UDP port that packets come to, where those of some queue pairs leave by others.
-    pub udp_port: Option<u16>,
     /// The bytes of each queue pair that may be in flight: they have to fit in the far end's socket buffer.
     pub window_bytes: u32,
     /// The memory of each queue pair's queues, in bytes.
     pub queue_bytes_max: u64,
     /// For keys, and for the numbers of queue pairs. On a network it has to be one that nobody can guess.
     pub seed: u64,
-    /// The part of all numbers of queue pairs that this adapter has, where several share a UDP port: below [`Adapter::PARTS`].
-    pub part: Option<u8>,
 }
 
 impl Default for AdapterConfig {
@@ -51,11 +42,9 @@ impl Default for AdapterConfig {
         AdapterConfig {
             queue_pairs_max: 1 << PLACE_BITS,
             sources_max: 4096,
-            udp_port: None,
             window_bytes: 1 << 20,
             queue_bytes_max: 256 << 20,
             seed: 1,
-            part: None,
         }
     }
 }
@@ -117,24 +106,13 @@ pub struct Adapter {
 }
 
 impl Adapter {
-    /// The parts of all numbers of queue pairs, for adapters that share a UDP port.
-    pub const PARTS: u8 = 1 << PART_BITS;
-
-    /// Returns the part of the adapter whose queue pair a datagram is for; `None` for one that is too short for a packet.
-    #[must_use]
-    #[inline]
-    pub fn part_of(datagram: &[u8]) -> Option<u8> {
-        let (header, _) = datagram.split_first_chunk::<{ BASE_LENGTH + ICRC_LENGTH }>()?;
-        Some(header[QUEUE_PAIR] >> (8 - PART_BITS))
-    }
-
     /// Creates an adapter without queue pairs and regions.
     #[must_use]
     pub fn new(config: AdapterConfig) -> Self {
         Adapter {
             memory: Memory::new(config.seed),
             random: Random::for_purpose(config.seed, 2),
-            hosts: Hosts::new(config.sources_max, config.udp_port),
+            hosts: Hosts::new(config.sources_max),
             config,
             pairs: Slab::default(),
             variants: Vec::new(),
@@ -193,15 +171,11 @@ impl Adapter {
 
     /// Returns the number of the next queue pair at a place: random at first, and then as long as possible none that was there.
     fn next_number(&mut self, place: u32) -> u32 {
-        let (first, count) = match self.config.part {
-            Some(part) => (u32::from(part % Self::PARTS) * VARIANTS_OF_PART, VARIANTS_OF_PART),
-            None => (0, VARIANTS),
-        };
         let variant = match self.variants.get(place as usize) {
-            Some(last) => first + (last + 1 - first) % count,
+            Some(last) => (last + 1) % VARIANTS,
             None => {
                 self.variants.push(0);
-                first + self.random.below(count.into()) as u32
+                self.random.below(VARIANTS.into()) as u32
             }
         };
         // The lowest numbers are reserved.
@@ -219,9 +193,7 @@ impl Adapter {
         if pair.state != State::Init {
             return Err(VerbError::State(pair.state));
         }
-        let host = self.hosts.join(&connection.address);
-        pair.connect(connection, self.config.window_bytes, host);
-        self.hosts.add_bytes(host, pair.bytes);
+        pair.connect(connection, self.config.window_bytes, self.hosts.join(&connection.address));
         Ok(())
     }
 
@@ -241,23 +213,8 @@ impl Adapter {
             places.retain(|listed| *listed != place);
         }
         if let Some(host) = pair.host {
-            self.hosts.leave(host, pair.bytes);
+            self.hosts.leave(host);
         }
-    }
-
-    /// Fails a queue pair, and refuses its far end's last message if that is not acknowledged yet (9.7.5.2.8), for an application that ends
-    /// without a reply: the far end would wait for it.
-    pub fn refuse(&mut self, number: u32) {
-        let Some(pair) = find(&mut self.pairs, number) else { return };
-        pair.refuse(&mut self.completions);
-        list(&mut self.listed, pair);
-    }
-
-    /// Returns whether a queue pair has replies that are still to be sent.
-    #[must_use]
-    pub fn owes_reply(&self, number: u32) -> bool {
-        let pair = self.pairs.get(number & ((1 << PLACE_BITS) - 1)).and_then(Option::as_ref);
-        pair.is_some_and(|pair| pair.number == number && pair.responder.has_replies())
     }
 
     /// Posts a request to the send queue.
@@ -461,12 +418,6 @@ impl Machine for Adapter {
             return Output::Event(completion);
         }
         Output::Idle(self.timers.next())
-    }
-
-    /// Returns the memory of the queue pairs that are connected to each host, and of the sources that are known. Queue pairs are created and
-    /// connected by the application, whose limits it has to have; a far end makes an adapter retain no more than these have room for.
-    fn charges(&self) -> Option<&Charges> {
-        Some(self.hosts.charges())
     }
 
     fn admits(&mut self, _now: Instant, ends: &Ends, datagram: &[u8], _out: &mut Outbox) -> bool {

@@ -1,7 +1,6 @@
 //! The attributes and the states of a queue pair (volume 1, 10.3.1 and 11.2.5.2; `ibv_qp_attr`).
 
 use crate::Psn;
-use crate::queue_pair::QueuePair;
 use core::fmt;
 use core::time::Duration;
 use hodo_machine::Address;
@@ -20,15 +19,6 @@ pub struct Capacity {
     pub receive_entries: u32,
     /// Bytes of an inline payload.
     pub inline_bytes: u32,
-}
-
-impl Capacity {
-    /// Returns the bytes of memory that a queue pair takes at most, whatever its far end sends, with so many reads and atomic operations of
-    /// either side in flight.
-    #[must_use]
-    pub const fn bytes(&self, reads: u8) -> u64 {
-        QueuePair::size(self).saturating_add(QueuePair::size_connected(reads))
-    }
 }
 
 /// The state of a queue pair.

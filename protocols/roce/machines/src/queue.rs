@@ -1,14 +1,15 @@
 //! A queue of work requests with room for a fixed number, and for the entries of each.
 
 use crate::ScatterEntry;
+use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 
-/// A queue of requests, numbered from 0 as they were posted. A request's entries are kept beside it. Pages of memory are used as they are
-/// written to, so that a deep queue costs no time before there are requests in it.
+/// A queue of requests, numbered from 0 as they were posted. A request's entries are kept beside it.
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     slots: Vec<T>,
-    entries: Vec<ScatterEntry>,
+    entries: Box<[ScatterEntry]>,
     /// Entries of a request at most.
     width: usize,
     depth: u32,
@@ -27,7 +28,7 @@ impl<T: Copy> Queue<T> {
         let (depth, width) = (depth.max(1), width as usize);
         Queue {
             slots: Vec::with_capacity(depth as usize),
-            entries: Vec::with_capacity(depth as usize * width),
+            entries: vec![ScatterEntry::default(); depth as usize * width].into_boxed_slice(),
             width,
             depth,
             head: 0,
@@ -72,10 +73,7 @@ impl<T: Copy> Queue<T> {
         let slot = self.slot(self.tail);
         match self.slots.get_mut(slot) {
             Some(place) => *place = request,
-            None => {
-                self.slots.push(request);
-                self.entries.resize(self.slots.len() * self.width, ScatterEntry::default());
-            }
+            None => self.slots.push(request),
         }
         self.entries[slot * self.width..][..entries.len()].copy_from_slice(entries);
         self.tail += 1;

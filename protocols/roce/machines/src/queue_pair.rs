@@ -27,8 +27,6 @@ pub(crate) struct QueuePair {
     pub(crate) is_listed: bool,
     /// When its timer is due, if it is armed.
     pub(crate) armed: Option<Instant>,
-    /// Bytes of memory that it takes.
-    pub(crate) bytes: u64,
     turn: Turn,
 }
 
@@ -52,21 +50,7 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// Bytes that a queue pair takes in tables, in lists and as timer, and what allocators add.
-const AROUND: u64 = 256;
-
 impl QueuePair {
-    /// Returns the bytes of memory that a queue pair with these queues takes before it is connected.
-    pub(crate) const fn size(capacity: &Capacity) -> u64 {
-        let queues = Requester::size(capacity).saturating_add(Responder::size(capacity));
-        queues.saturating_add(size_of::<QueuePair>() as u64 + AROUND)
-    }
-
-    /// Returns the bytes that replies add to it once it is connected.
-    pub(crate) const fn size_connected(reads: u8) -> u64 {
-        Responder::replies_size(reads)
-    }
-
     pub(crate) fn new(number: u32, capacity: &Capacity) -> Self {
         QueuePair {
             number,
@@ -76,7 +60,6 @@ impl QueuePair {
             responder: Responder::new(capacity),
             is_listed: false,
             armed: None,
-            bytes: QueuePair::size(capacity),
             turn: Turn::default(),
         }
     }
@@ -85,7 +68,6 @@ impl QueuePair {
     pub(crate) fn connect(&mut self, connection: &Connection, window_bytes: u32, host: u32) {
         self.requester.connect(connection, window_bytes);
         self.responder.connect(connection);
-        self.bytes += QueuePair::size_connected(connection.reads_served);
         self.host = Some(host);
         self.state = State::ReadyToSend;
     }
@@ -153,12 +135,6 @@ impl QueuePair {
             &mut Completions { queue_pair: self.number, tell: &mut |completion| events.push_back(completion) };
         self.requester.fail(status, completions);
         self.responder.flush(completions);
-    }
-
-    /// Moves to the error state; a message that is not acknowledged yet is refused.
-    pub(crate) fn refuse(&mut self, events: &mut VecDeque<Completion>) {
-        self.responder.refuse_last();
-        self.fail(Status::Flushed, events);
     }
 
     /// Adds the counters of both halves.

@@ -7,7 +7,7 @@ use crate::queue::Queue;
 use crate::requester::Completions;
 use crate::{Capacity, Completed, Completion, Connection, Mtu, Psn, ReceiveRequest, Status, VerbError};
 use alloc::collections::VecDeque;
-use replies::{REPLIES_MAX, Reply};
+use replies::Reply;
 
 pub(crate) use requests::Fault;
 
@@ -68,13 +68,6 @@ impl Responder {
     /// Returns the bytes that the receive queue takes.
     pub(crate) const fn size(capacity: &Capacity) -> u64 {
         Queue::<Receive>::size(capacity.receive_depth, capacity.receive_entries)
-    }
-
-    /// Returns the bytes that replies take at most, where so many reads and atomic operations of the far end may be in flight.
-    pub(crate) const fn replies_size(reads: u8) -> u64 {
-        let replies = (REPLIES_MAX + reads as usize).next_power_of_two() * size_of::<Reply>();
-        let executed = (reads as usize).next_power_of_two() * size_of::<Executed>();
-        (replies + executed) as u64
     }
 
     pub(crate) fn new(capacity: &Capacity) -> Self {

@@ -25,8 +25,6 @@ use thiserror::Error;
 pub const PORT: u16 = 4791;
 /// Bytes of the base transport header.
 pub const BASE_LENGTH: usize = 12;
-/// Where the number of the destination queue pair begins.
-pub const QUEUE_PAIR: usize = 5;
 /// Bytes of the invariant CRC.
 pub const ICRC_LENGTH: usize = 4;
 /// Bytes of the longest headers: a base transport header and an atomic header.

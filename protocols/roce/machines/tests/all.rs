@@ -2,7 +2,6 @@
 
 mod bare;
 mod captures;
-mod charges;
 mod errors;
 mod pair;
 mod requester;

@@ -2,7 +2,7 @@
 
 use crate::bare;
 
-use bare::{Bare, MTU, Sent, ack, nak, not_ready};
+use bare::{Bare, MTU, ack, nak, not_ready};
 use hodo_roce::wire::{Extended, NakCode, Opcode, Syndrome};
 use hodo_roce::{AdapterConfig, State, Status};
 
@@ -165,46 +165,4 @@ fn reads_beyond_those_that_are_served_wait_for_another_try() {
     let reply = |psn| (Opcode::ReadResponseOnly, psn, Some(Syndrome::ACK));
     assert_eq!(bare.take().iter().map(bare::Sent::reply).collect::<Vec<_>>(), [reply(0), reply(1)]);
     assert_eq!(bare.ask(Opcode::ReadRequest, 2, read, &[]), [reply(2)]);
-}
-
-#[test]
-fn an_application_that_ends_refuses_what_is_not_acknowledged() {
-    for parts in [1, 3] {
-        let mut bare = Bare::new();
-        bare.post_receive(1, 0, 4 * MTU);
-        bare.post_receive(2, 0, 4 * MTU);
-        for part in 0..parts - 1 {
-            let opcode = if part == 0 { Opcode::SendFirst } else { Opcode::SendMiddle };
-            assert_eq!(bare.ask(opcode, part, Extended::None, &[1; MTU]), [ack(part)]);
-        }
-        let last = if parts == 1 { Opcode::SendOnly } else { Opcode::SendLast };
-        bare.hand(last, parts - 1, Extended::None, b"abcd");
-        // The application looks at the message before its acknowledgement leaves.
-        bare.adapter.refuse(bare.number);
-        assert!(bare.adapter.owes_reply(bare.number));
-        let replies: Vec<_> = bare.take().iter().map(Sent::reply).collect();
-        assert_eq!(replies, [nak(parts - 1, NakCode::RemoteOperation)]);
-        assert_eq!(bare.outcomes(), [(1, Status::Success), (2, Status::Flushed)]);
-        assert_eq!((bare.adapter.state(bare.number), bare.adapter.owes_reply(bare.number)), (Ok(State::Error), false));
-    }
-}
-
-#[test]
-fn what_is_acknowledged_or_refused_already_is_left_so() {
-    let mut bare = Bare::new();
-    bare.post_receive(1, 0, 64);
-    assert_eq!(bare.ask(Opcode::SendOnly, 0, Extended::None, b"abcd"), [ack(0)]);
-    bare.adapter.refuse(bare.number);
-    assert!(bare.take().is_empty());
-    assert_eq!(bare.adapter.state(bare.number), Ok(State::Error));
-    let mut bare = Bare::new();
-    bare.post_receive(1, 0, 2);
-    bare.hand(Opcode::SendOnly, 0, Extended::None, b"abcd");
-    bare.adapter.refuse(bare.number);
-    let replies: Vec<_> = bare.take().iter().map(Sent::reply).collect();
-    assert_eq!(replies, [nak(0, NakCode::InvalidRequest)]);
-    // One that is not connected has nobody to refuse.
-    let number = bare.adapter.create(&bare::CAPACITY).unwrap();
-    bare.adapter.refuse(number);
-    assert!(bare.take().is_empty() && !bare.adapter.owes_reply(number));
 }

@@ -4,7 +4,6 @@
 mod counting;
 mod simulation;
 
-use hodo_roce::{Adapter, AdapterConfig, Capacity};
 use hodo_sim::conformance;
 use hodo_sim::cost::measure_by;
 use simulation::{Observed, Scene};
@@ -44,24 +43,4 @@ fn what_fails_is_flushed_and_what_succeeds_is_done() {
 #[test]
 fn an_adapter_that_begins_anew_takes_nothing_of_the_last_one() {
     over_seeds(|seed| Scene::new(seed, true).run_with_restarts());
-}
-
-#[test]
-fn a_queue_pair_takes_no_more_memory_than_its_capacity_says() {
-    let small = Capacity { send_depth: 1, receive_depth: 1, send_entries: 1, receive_entries: 1, inline_bytes: 0 };
-    for (capacity, count) in [
-        (small, 1000),
-        (Capacity { send_depth: 500, receive_depth: 500, ..small }, 100),
-        (Capacity { send_depth: 1000, receive_depth: 1 << 16, receive_entries: 32, ..small }, 2),
-        (Capacity { send_depth: 64, inline_bytes: 1 << 16, send_entries: 32, ..small }, 2),
-    ] {
-        let mut adapter = Adapter::new(AdapterConfig::default());
-        let (before, _) = counting::bytes_here();
-        for _ in 0..count {
-            adapter.create(&capacity).expect("there is room");
-        }
-        let (after, _) = counting::bytes_here();
-        let (took, said) = ((after - before) as u64, count * capacity.bytes(0));
-        assert!((said / 8..=said).contains(&took), "{took} of {said} bytes: {capacity:?}");
-    }
 }

@@ -137,9 +137,9 @@ begin
       if nchar >= 0 then
         judge(to_rust, nchar);
       end if;
-      code := spw_pop_broadcast(in_rust);
+      code := spw_pop_time_code(in_rust);
       if code >= 0 then
-        ignored := spw_send_broadcast(in_rust, code);
+        ignored := spw_send_time_code(in_rust, code);
       end if;
       if tick_out = '1' then
         check(time_out = echoes mod 64, "a time-code out of order");

@@ -28,10 +28,10 @@ package hodo_spacewire is
   attribute foreign of spw_to_send : function is "VHPIDIRECT hodo_spw_to_send";
   impure function spw_pop(link : integer) return integer;
   attribute foreign of spw_pop : function is "VHPIDIRECT hodo_spw_pop";
-  impure function spw_send_broadcast(link, code : integer) return integer;
-  attribute foreign of spw_send_broadcast : function is "VHPIDIRECT hodo_spw_send_broadcast";
-  impure function spw_pop_broadcast(link : integer) return integer;
-  attribute foreign of spw_pop_broadcast : function is "VHPIDIRECT hodo_spw_pop_broadcast";
+  impure function spw_send_time_code(link, code : integer) return integer;
+  attribute foreign of spw_send_time_code : function is "VHPIDIRECT hodo_spw_send_time_code";
+  impure function spw_pop_time_code(link : integer) return integer;
+  attribute foreign of spw_pop_time_code : function is "VHPIDIRECT hodo_spw_pop_time_code";
   impure function spw_state(link : integer) return integer;
   attribute foreign of spw_state : function is "VHPIDIRECT hodo_spw_state";
   impure function spw_pop_failure(link : integer) return integer;
@@ -50,8 +50,8 @@ package body hodo_spacewire is
   impure function spw_push(link, nchar : integer) return integer is begin return NONE; end function;
   impure function spw_to_send(link : integer) return integer is begin return NONE; end function;
   impure function spw_pop(link : integer) return integer is begin return NONE; end function;
-  impure function spw_send_broadcast(link, code : integer) return integer is begin return NONE; end function;
-  impure function spw_pop_broadcast(link : integer) return integer is begin return NONE; end function;
+  impure function spw_send_time_code(link, code : integer) return integer is begin return NONE; end function;
+  impure function spw_pop_time_code(link : integer) return integer is begin return NONE; end function;
   impure function spw_state(link : integer) return integer is begin return NONE; end function;
   impure function spw_pop_failure(link : integer) return integer is begin return NONE; end function;
   impure function spw_inject(link, fault : integer) return integer is begin return NONE; end function;

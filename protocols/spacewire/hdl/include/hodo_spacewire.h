@@ -78,14 +78,7 @@ extern "C" {
 /* N-chars to send that were discarded, and EEPs appended to what was being received, after the link went down. */
 #define HODO_SPW_DISCARDED 18
 #define HODO_SPW_APPENDED_EEPS 19
-/* Broadcast codes that are no time-codes. */
-#define HODO_SPW_SENT_INTERRUPTS 20
-#define HODO_SPW_SENT_ACKNOWLEDGEMENTS 21
-#define HODO_SPW_SENT_RESERVED 22
-#define HODO_SPW_RECEIVED_INTERRUPTS 23
-#define HODO_SPW_RECEIVED_ACKNOWLEDGEMENTS 24
-#define HODO_SPW_RECEIVED_RESERVED 25
-#define HODO_SPW_COUNTS 26
+#define HODO_SPW_COUNTS 20
 
 /* Opens an end in ErrorReset that starts by itself. step_ps: the clock's period in picoseconds. divider: steps for each bit in Run;
  * until Run the rate is 10 Mbit/s. buffer: N-chars that the receive buffer holds, 8 to 65535.
@@ -110,12 +103,11 @@ int32_t hodo_spw_to_send(int32_t end);
 /* Returns the next N-char that was received, or HODO_SPW_NONE. */
 int32_t hodo_spw_pop(int32_t end);
 
-/* Sends a broadcast code, 0 to 255, at the next boundary: bits 7 and 6 are 0 for a time-code, 2 for a distributed interrupt (bit 5: its
- * acknowledgement). A time-code that still waits is replaced. Returns 1. */
-int32_t hodo_spw_send_broadcast(int32_t end, int32_t code);
+/* Sends a time-code, 0 to 255, at the next boundary. One that still waits is replaced. Returns 1. */
+int32_t hodo_spw_send_time_code(int32_t end, int32_t code);
 
-/* Returns the next broadcast code that was received, or HODO_SPW_NONE. */
-int32_t hodo_spw_pop_broadcast(int32_t end);
+/* Returns the next time-code that was received, or HODO_SPW_NONE. */
+int32_t hodo_spw_pop_time_code(int32_t end);
 
 /* Returns the state. */
 int32_t hodo_spw_state(int32_t end);

@@ -83,20 +83,20 @@ pub extern "C" fn hodo_spw_pop(end: i32) -> i32 {
     with(end, |end| end.pop().map_or(NONE, number_of_nchar))
 }
 
-/// Sends a broadcast code at the next boundary.
+/// Sends a time-code at the next boundary.
 #[unsafe(no_mangle)]
-pub extern "C" fn hodo_spw_send_broadcast(end: i32, code: i32) -> i32 {
+pub extern "C" fn hodo_spw_send_time_code(end: i32, code: i32) -> i32 {
     with(end, |end| {
         let Ok(code) = u8::try_from(code) else { return NONE };
-        end.send_broadcast(code);
+        end.send_time_code(code);
         DONE
     })
 }
 
-/// Returns the next broadcast code that was received, or -1.
+/// Returns the next time-code that was received, or -1.
 #[unsafe(no_mangle)]
-pub extern "C" fn hodo_spw_pop_broadcast(end: i32) -> i32 {
-    with(end, |end| end.pop_broadcast().map_or(NONE, i32::from))
+pub extern "C" fn hodo_spw_pop_time_code(end: i32) -> i32 {
+    with(end, |end| end.pop_time_code().map_or(NONE, i32::from))
 }
 
 /// Returns the state.

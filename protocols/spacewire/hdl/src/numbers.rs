@@ -11,19 +11,19 @@ const EOP: i32 = 256;
 const EEP: i32 = 257;
 
 /// The counts in the order of their numbers.
-pub(crate) const COUNTS: [fn(&BitEnd) -> u64; 26] = [
+pub(crate) const COUNTS: [fn(&BitEnd) -> u64; 20] = [
     |end| end.statistics().sent.nulls,
     |end| end.statistics().sent.fcts,
     |end| end.statistics().sent.data,
     |end| end.statistics().sent.eops,
     |end| end.statistics().sent.eeps,
-    |end| end.statistics().sent.broadcasts.time_codes,
+    |end| end.statistics().sent.time_codes,
     |end| end.statistics().received.nulls,
     |end| end.statistics().received.fcts,
     |end| end.statistics().received.data,
     |end| end.statistics().received.eops,
     |end| end.statistics().received.eeps,
-    |end| end.statistics().received.broadcasts.time_codes,
+    |end| end.statistics().received.time_codes,
     |end| end.statistics().errors.disconnect,
     |end| end.statistics().errors.parity,
     |end| end.statistics().errors.escape,
@@ -32,12 +32,6 @@ pub(crate) const COUNTS: [fn(&BitEnd) -> u64; 26] = [
     |end| end.statistics().starts,
     |end| end.recovered().discarded,
     |end| end.recovered().eeps,
-    |end| end.statistics().sent.broadcasts.interrupts,
-    |end| end.statistics().sent.broadcasts.acknowledgements,
-    |end| end.statistics().sent.broadcasts.reserved,
-    |end| end.statistics().received.broadcasts.interrupts,
-    |end| end.statistics().received.broadcasts.acknowledgements,
-    |end| end.statistics().received.broadcasts.reserved,
 ];
 
 pub(crate) fn nchar(number: i32) -> Option<Code> {
@@ -53,7 +47,7 @@ pub(crate) fn number_of_nchar(nchar: Code) -> i32 {
         Code::Data(byte) => i32::from(byte),
         Code::Eop => EOP,
         Code::Eep => EEP,
-        Code::Null | Code::Fct | Code::Broadcast(_) => NONE,
+        Code::Null | Code::Fct | Code::TimeCode(_) => NONE,
     }
 }
 

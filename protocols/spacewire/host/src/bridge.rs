@@ -126,9 +126,6 @@ impl BridgeDaemon {
         let at = |port| Address::Tcp((self.settings.listen, port).into());
         let gates = self.plan.gates.iter().map(|(name, gate)| match gate.protocol {
             GateProtocol::Ssdtp2 { port, .. } => (at(port), format!("SSDTP2, node {name}")),
-            GateProtocol::Gresb { to_bridge, both_ways: true, .. } => {
-                (at(to_bridge), format!("GRESB both ways, node {name}"))
-            }
             GateProtocol::Gresb { to_bridge, to_host, .. } => {
                 (at(to_bridge), format!("GRESB, node {name}; packets to the host at port {to_host}"))
             }
@@ -221,7 +218,6 @@ fn bind(plan: &mut Plan, settings: &BridgeSettings) -> Result<Server, BridgeErro
     for (node, gate) in &mut plan.gates {
         let ports = match &mut gate.protocol {
             GateProtocol::Ssdtp2 { port, .. } => vec![port],
-            GateProtocol::Gresb { to_bridge, both_ways: true, .. } => vec![to_bridge],
             GateProtocol::Gresb { to_bridge, to_host, .. } => vec![to_bridge, to_host],
         };
         for port in ports {

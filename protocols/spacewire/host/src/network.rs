@@ -7,7 +7,7 @@ mod tests;
 mod values;
 
 use hodo_spacewire::bridge::{Device, Gate};
-use hodo_spacewire::network::{Network, NodeId, RouterId};
+use hodo_spacewire::network::{Network, NodeId};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -33,8 +33,6 @@ pub struct Plan {
 pub struct Names {
     /// The nodes.
     pub nodes: Vec<(String, NodeId)>,
-    /// The routers.
-    pub routers: Vec<(String, RouterId)>,
     /// The two ends of each link.
     pub links: Vec<[(String, hodo_spacewire::network::Place); 2]>,
 }
@@ -52,7 +50,7 @@ impl Plan {
     pub fn read(path: &Path) -> Result<Self, PlanError> {
         let name = path.display().to_string();
         let wrong = |why: String| PlanError(format!("{name}: cannot be read: {why}"));
-        let bytes = hodo_io::files::read_apart(path, FILE_MAX).map_err(|why| match why.kind() {
+        let bytes = hodo_io::files::read(path, FILE_MAX).map_err(|why| match why.kind() {
             ErrorKind::FileTooLarge => wrong(format!("{why}, which is no network")),
             _ => wrong(why.to_string()),
         })?;

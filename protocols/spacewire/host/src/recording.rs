@@ -1,10 +1,8 @@
-//! Recordings of packets, broadcast codes and characters, for Wireshark: pcapng files that `packaging/wireshark/spacewire.lua` shows.
+//! Recordings of packets, time-codes and characters, for Wireshark: pcapng files that `packaging/wireshark/spacewire.lua` shows.
 //!
 //! The link type is USER0. Each record begins with four bytes, which that file describes, and each link is an interface; what its first
-//! end sends goes out. The records are in the order of their times: each waits until no earlier one can come, for a millisecond or two of the
-//! network's time. Files are written by a thread of their own, and bounded.
+//! end sends goes out. Files are written by a thread of their own, and bounded.
 
-mod order;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +12,6 @@ use hodo_machine::Instant;
 use hodo_spacewire::character::Code;
 use hodo_spacewire::network::{Observer, Place, Record};
 use hodo_spacewire::{EndOfPacket, Picos};
-use order::{Entry, Order};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
@@ -26,7 +23,7 @@ const USER0: u16 = 147;
 const VERSION: u8 = 0;
 /// Kinds of records.
 const PACKET: u8 = 0;
-const BROADCAST: u8 = 1;
+const TIME_CODE: u8 = 1;
 const CHARACTERS: u8 = 2;
 /// The end of what is no packet.
 const NO_END: u8 = 2;
@@ -83,9 +80,9 @@ impl PortRecording {
         self.record([VERSION, PACKET, end_byte(end), 1], data);
     }
 
-    /// Records a broadcast code that has just arrived.
-    pub fn broadcast(&mut self, code: u8) {
-        self.record([VERSION, BROADCAST, NO_END, 1], &[code]);
+    /// Records a time-code that has just arrived.
+    pub fn time_code(&mut self, code: u8) {
+        self.record([VERSION, TIME_CODE, NO_END, 1], &[code]);
     }
 
     fn record(&mut self, header: [u8; 4], data: &[u8]) {
@@ -121,8 +118,6 @@ pub struct Recording {
     /// Bytes that leave the two ends of each link.
     lines: Vec<[Line; 2]>,
     scratch: Vec<u8>,
-    /// Records that wait for earlier ones.
-    order: Order,
 }
 
 /// Bytes that have left an end and have not arrived as part of a packet.
@@ -186,7 +181,6 @@ impl Recording {
             ends: ends.collect(),
             lines: names.links.iter().map(|_| Default::default()).collect(),
             scratch: Vec::new(),
-            order: Order::default(),
         };
         Ok((trace, recording))
     }
@@ -213,7 +207,7 @@ impl Recording {
                 Code::Fct => head(2, none),
                 Code::Eop => head(3, none),
                 Code::Eep => head(4, none),
-                Code::Broadcast(value) => {
+                Code::TimeCode(value) => {
                     head(5, none);
                     scratch.push(*value);
                 }
@@ -241,24 +235,16 @@ impl Recording {
             _ => return,
         }
         let scratch = std::mem::take(&mut self.scratch);
-        self.order.add(at, place, CHARACTERS, NO_END, &scratch);
+        self.write(at, place, CHARACTERS, NO_END, &scratch);
         self.scratch = scratch;
     }
-}
 
-/// Writes a record into a file that began at `origin_ns`.
-fn write(recorder: &mut Recorder, origin_ns: u64, entry: &Entry, data: &[u8]) {
-    let Entry { at, link, from, kind, end, .. } = *entry;
-    let direction = if from == 0 { Direction::Out } else { Direction::In };
-    let seen = Sighting { interface: link, unix_ns: origin_ns + at.as_nanos(), direction };
-    let header = [VERSION, kind, end, from as u8];
-    recorder.packet(Instant::from_nanos(at.as_nanos()), seen, &[&header, data]);
-}
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        let Recording { order, recorder, origin_ns, .. } = self;
-        order.write_before(Picos::MAX, |entry, data| write(recorder.get_mut(), *origin_ns, entry, data));
+    /// Writes a record of what one end of a link sent.
+    fn write(&self, at: Picos, (link, from): (usize, usize), kind: u8, end: u8, data: &[u8]) {
+        let direction = if from == 0 { Direction::Out } else { Direction::In };
+        let seen = Sighting { interface: link, unix_ns: self.origin_ns + at.as_nanos(), direction };
+        let header = [VERSION, kind, end, from as u8];
+        self.recorder.borrow_mut().packet(Instant::from_nanos(at.as_nanos()), seen, &[&header, data]);
     }
 }
 
@@ -283,17 +269,12 @@ impl Observer for Recording {
             Record::State(hodo_spacewire::end::State::Run) => self.lines[link][end].clear(),
             Record::PacketEnds { length, end: marker } => {
                 let mut line = std::mem::take(&mut self.lines[link][from]);
-                self.order.add(at, (link, from), PACKET, end_byte(marker), line.take(length));
+                self.write(at, (link, from), PACKET, end_byte(marker), line.take(length));
                 self.lines[link][from] = line;
             }
-            Record::Broadcast(code) => self.order.add(at, (link, from), BROADCAST, NO_END, &[code]),
+            Record::TimeCode(code) => self.write(at, (link, from), TIME_CODE, NO_END, &[code]),
             _ => {}
         }
-    }
-
-    fn settled(&mut self, before: Picos) {
-        let Recording { order, recorder, origin_ns, .. } = self;
-        order.settle(before, |entry, data| write(recorder.get_mut(), *origin_ns, entry, data));
     }
 }
 

@@ -122,8 +122,8 @@ pub enum SessionError {
 pub enum Arrival<'a> {
     /// A packet.
     Packet(&'a [u8], EndOfPacket),
-    /// A [broadcast code](hodo_spacewire::broadcast): a time-code, or a distributed interrupt.
-    Broadcast(u8),
+    /// A time-code.
+    TimeCode(u8),
 }
 
 /// A port in use.
@@ -220,12 +220,12 @@ impl Session {
         self.queue(|client| client.send_shared(packet.clone(), end))
     }
 
-    /// Sends a [broadcast code](hodo_spacewire::broadcast): a time-code, or a distributed interrupt.
+    /// Sends a time-code.
     ///
     /// # Errors
     /// The reason that it cannot be sent.
-    pub fn send_broadcast(&mut self, code: u8) -> Result<(), SessionError> {
-        self.queue(|client| client.send_broadcast(code))
+    pub fn send_time_code(&mut self, code: u8) -> Result<(), SessionError> {
+        self.queue(|client| client.send_time_code(code))
     }
 
     /// Waits until everything sent has been passed to the kernel.
@@ -266,7 +266,7 @@ impl Session {
         }
     }
 
-    /// Returns the next packet or broadcast code, or `None` if nothing arrives within a time. Broadcast codes come before the packets that wait.
+    /// Returns the next packet or time-code, or `None` if nothing arrives within a time. Time-codes come before the packets that wait.
     ///
     /// # Errors
     /// If the connection is lost and nothing waits any more.
@@ -292,8 +292,8 @@ impl Session {
             self.line.machine_mut().receiver_mut().pop();
         }
         loop {
-            if let Some(code) = self.line.machine_mut().receiver_mut().broadcast() {
-                return Ok(Some(Arrival::Broadcast(code)));
+            if let Some(code) = self.line.machine_mut().receiver_mut().time_code() {
+                return Ok(Some(Arrival::TimeCode(code)));
             }
             if !self.line.machine().receiver().is_empty() {
                 self.lent = true;
@@ -302,7 +302,7 @@ impl Session {
             }
             let now = self.step(self.settings.wait, until)?;
             let inbox = self.line.machine_mut().receiver_mut();
-            if now >= until && inbox.is_empty() && !inbox.has_broadcasts() {
+            if now >= until && inbox.is_empty() && !inbox.has_time_codes() {
                 return Ok(None);
             }
         }

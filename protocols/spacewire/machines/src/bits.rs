@@ -5,7 +5,7 @@
 //! | encoder | characters with odd parity; each bit changes data or strobe, never both; 10 Mbit/s until Run |
 //! | decoder | bits by transitions, the first NULL, parity, escape sequences, disconnection after 850 ns |
 //! | [`End`] | the state machine, credit, the choice of what is sent |
-//! | host | N-chars to send and received, broadcast codes, failures |
+//! | host | N-chars to send and received, time-codes, failures |
 //!
 //! After a failure the packet that was being received ends with an EEP, and the rest of the packet that was being sent is
 //! discarded up to its end, even if the host has yet to push it. A packet that was sent whole but not confirmed by the far end's
@@ -31,7 +31,7 @@ pub use line::{Clock, Line};
 
 /// N-chars that the host may push ahead.
 const OUTGOING: usize = 65_536;
-/// Broadcast codes and failures that wait for the host; older ones go first.
+/// Time-codes and failures that wait for the host; older ones go first.
 const WAITING: usize = 64;
 /// The length of a bit until Run.
 const START_UP_BIT: Picos = Picos(1_000_000_000_000 / START_UP_RATE);
@@ -55,7 +55,7 @@ pub struct BitEnd {
     encoder: Encoder,
     outgoing: Outgoing,
     incoming: Incoming,
-    broadcasts: VecDeque<u8>,
+    time_codes: VecDeque<u8>,
     failures: VecDeque<Failure>,
 }
 
@@ -71,7 +71,7 @@ impl BitEnd {
             encoder: Encoder::default(),
             outgoing: Outgoing::new(OUTGOING),
             incoming: Incoming::default(),
-            broadcasts: VecDeque::new(),
+            time_codes: VecDeque::new(),
             failures: VecDeque::new(),
         }
     }
@@ -95,7 +95,7 @@ impl BitEnd {
         match self.end.receive(arrival, self.now) {
             Received::Nothing => {}
             Received::Nchar(nchar) => self.incoming.push(nchar),
-            Received::Broadcast(code) => push_bounded(&mut self.broadcasts, code, WAITING),
+            Received::TimeCode(code) => push_bounded(&mut self.time_codes, code, WAITING),
             Received::Failed(failure) => self.recover(failure),
         }
     }
@@ -187,14 +187,14 @@ impl BitEnd {
         self.incoming.len()
     }
 
-    /// Sends a [broadcast code](crate::broadcast) at the next boundary. A time-code that still waits is replaced.
-    pub fn send_broadcast(&mut self, code: u8) {
-        self.end.send_broadcast(code);
+    /// Sends a time-code at the next boundary. One that still waits is replaced.
+    pub fn send_time_code(&mut self, code: u8) {
+        self.end.send_time_code(code);
     }
 
-    /// Returns the next [broadcast code](crate::broadcast) that was received, of at most 64 that wait.
-    pub fn pop_broadcast(&mut self) -> Option<u8> {
-        self.broadcasts.pop_front()
+    /// Returns the next time-code that was received, of at most 64 that wait.
+    pub fn pop_time_code(&mut self) -> Option<u8> {
+        self.time_codes.pop_front()
     }
 
     /// Returns the next failure of the link, of at most 64 that wait.

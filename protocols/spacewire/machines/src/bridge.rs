@@ -3,9 +3,7 @@
 //! A gate is a node of the network that hosts reach at TCP ports, with SSDTP2 or GRESB. A device is a node with an application of its own: a
 //! memory behind an RMAP target, or an echo. The time of the network is that of the clock, or runs ahead of it while there is something to do.
 //!
-//! A gate has one host in each direction; the newest connection takes the place of an older one, whose end may not have been noticed, as soon as
-//! it sends something, or has stayed for 100 ms: one that closes at once was none. A host that has ended what it sends gets what is
-//! on its way to it: everything until the network stands still, or nothing has arrived for 100 ms of the network.
+//! A gate has one host in each direction; the newest connection takes the place of an older one, whose end may not have been noticed.
 //! Packets for a gate without a host are discarded and counted. A host that sends faster than the network takes is not read from, and one that does not read
 //! holds back the network, as a slow receiver does.
 mod device;
@@ -22,11 +20,9 @@ use core::ops::Range;
 use core::time::Duration;
 use device::Application;
 pub use device::Device;
-use gate::{Attached, Host, Newcomer, Side};
+use gate::{Attached, Host, Side};
 pub use gate::{Gate, GateCounters, GateProtocol};
-use hodo_machine::{
-    Address, Allowance, Charges, Closed, Ends, Input, Instant, Machine, Outbox, Output, Over, Peer, Peers, Pool,
-};
+use hodo_machine::{Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Peers};
 
 /// How far the network runs at the least before devices answer what has arrived.
 const QUANTUM: Picos = Picos::from_nanos(20_000);
@@ -48,13 +44,6 @@ const LATE_ONE_IN: u32 = 128;
 const PRESSURE: Range<u32> = 4 * LATE_ONE_IN..8192;
 /// How far the network may be behind the clock. What is beyond is given up, and counted.
 const BEHIND_MAX: Duration = Duration::from_millis(20);
-/// How long a connection that sends nothing stays until it takes the place of an older one.
-const TAKES_PLACE_AFTER: Duration = Duration::from_millis(100);
-/// The most of this time that passes between two turns: after a longer one, the end of the connection may be there to be noticed.
-const WAITING_STEP: Duration = Duration::from_millis(10);
-/// How long replies to a host that has ended what it sends may be on their way while the network moves, in its own time: it stands still with a
-/// process that does.
-const REPLIES_WITHIN: Picos = Picos::from_nanos(100_000_000);
 /// Bytes of frames that are put together for one host.
 const FRAMES: usize = 64 << 10;
 /// Events that wait for the application; later ones are dropped.
@@ -106,8 +95,6 @@ pub enum BridgeEvent {
     Malformed(usize, MalformedStream),
     /// A connection came to a port of no gate.
     NoGate(Address),
-    /// More memory was retained for hosts than is allowed, and for one of this gate the most: it was disconnected.
-    TooMuchMemory(usize, Over),
 }
 
 /// The defect of a host's stream.
@@ -133,12 +120,9 @@ pub struct Bridge<O = ()> {
     pressure: u32,
     gates: Vec<Attached>,
     hosts: Peers<Host>,
-    charges: Charges,
     devices: Vec<(NodeId, Application)>,
     to_close: VecDeque<Peer>,
     events: VecDeque<BridgeEvent>,
-    /// When newcomers were looked at last.
-    looked: Instant,
     /// The gate that is served next.
     next_gate: usize,
     /// Bytes of a packet, between the network and a frame.
@@ -160,21 +144,13 @@ impl<O: Observer> Bridge<O> {
             pressure: 0,
             gates: gates.into_iter().map(Attached::new).collect(),
             hosts: Peers::default(),
-            charges: Charges::default(),
             devices: devices.into_iter().map(|(node, device)| (node, Application::new(device))).collect(),
             to_close: VecDeque::new(),
             events: VecDeque::new(),
-            looked: Instant::ZERO,
             next_gate: 0,
             packet: Vec::new(),
             frames: Vec::new(),
         }
-    }
-
-    /// Returns the bridge with an allowance of memory for its hosts.
-    #[must_use]
-    pub fn with_memory(self, allowance: Allowance) -> Self {
-        Bridge { charges: Charges::new(allowance, Pool::default()), ..self }
     }
 
     /// Returns the network, to look at.
@@ -230,91 +206,24 @@ impl<O: Observer> Bridge<O> {
         };
         let gate = &mut self.gates[number];
         self.hosts.insert(peer, Host::new(number, side, &gate.gate));
-        self.charges.open(peer, &ends.remote);
-        let newcomer = Newcomer { peer, side, ends: ends.clone(), left: TAKES_PLACE_AFTER };
-        if !gate.is_taken(side) {
-            return self.attach(number, newcomer);
-        }
-        if let Some(older) = gate.admit(|older| older.side == side) {
-            self.forget(older.peer);
-            self.to_close.push_back(older.peer);
-        }
-        self.gates[number].newcomers.push(newcomer);
-    }
-
-    /// Gives a connection its place at a gate.
-    fn attach(&mut self, number: usize, newcomer: Newcomer) {
-        let Newcomer { peer, side, ends, .. } = newcomer;
-        for older in self.gates[number].attach(peer, side).into_iter().flatten() {
-            self.forget(older);
-            self.gates[number].detach(older);
+        for older in gate.attach(peer, side).into_iter().flatten() {
+            self.hosts.remove(older);
             self.to_close.push_back(older);
             self.tell(BridgeEvent::Disconnected(number, Closed::OverBound));
         }
-        self.tell(BridgeEvent::Connected(number, ends));
-    }
-
-    /// Gives a connection that sends something its place, unless it has one.
-    fn admit(&mut self, peer: Peer) {
-        let Some(number) = self.hosts.get(peer).map(|host| host.gate) else { return };
-        if let Some(newcomer) = self.gates[number].admit(|newcomer| newcomer.peer == peer) {
-            self.attach(number, newcomer);
-        }
-    }
-
-    /// Gives connections their places that have waited for long enough, or wait for nobody any more.
-    fn admit_waiting(&mut self, now: Instant) {
-        let step = Duration::from_nanos(now.nanos_since(self.looked)).min(WAITING_STEP);
-        self.looked = now;
-        for number in 0..self.gates.len() {
-            let gate = &mut self.gates[number];
-            let free = [Side::Both, Side::ToBridge, Side::ToHost].map(|side| (side, !gate.is_taken(side)));
-            gate.newcomers.iter_mut().for_each(|newcomer| newcomer.left = newcomer.left.saturating_sub(step));
-            let may_come = |newcomer: &Newcomer| newcomer.left.is_zero() || free.contains(&(newcomer.side, true));
-            if let Some(newcomer) = gate.admit(may_come) {
-                self.attach(number, newcomer);
-            }
-        }
-    }
-
-    fn forget(&mut self, peer: Peer) -> Option<Host> {
-        self.charges.close(peer);
-        self.hosts.remove(peer).map(|host| *host)
-    }
-
-    /// Charges a host for the packet that has not arrived whole. The ones with most are disconnected where it is too much.
-    #[inline]
-    fn charge(&mut self, peer: Peer) {
-        let Some(host) = self.hosts.get(peer) else { return };
-        let mut next = self.charges.set(peer, host.retained()).err();
-        while let Some(over) = next {
-            self.to_close.push_back(over.peer);
-            if let Some(gate) = self.disconnected(over.peer) {
-                self.gates[gate].counters.too_much_memory += 1;
-                self.tell(BridgeEvent::TooMuchMemory(gate, over));
-            }
-            self.charges.close(over.peer);
-            next = self.charges.next_over();
-        }
+        self.tell(BridgeEvent::Connected(number, ends.clone()));
     }
 
     fn disconnected(&mut self, peer: Peer) -> Option<usize> {
-        let host = self.forget(peer)?;
-        let gate = &mut self.gates[host.gate];
-        // One that has had no place is not told of.
-        if gate.admit(|newcomer| newcomer.peer == peer).is_some() {
-            return None;
-        }
-        gate.detach(peer);
+        let host = self.hosts.remove(peer)?;
+        self.gates[host.gate].detach(peer);
         Some(host.gate)
     }
 
     /// Takes bytes of a host, or what it has put where its packet belongs.
     fn take(&mut self, peer: Peer, bytes: Bytes<'_>) {
-        self.admit(peer);
         let Bridge { hosts, gates, network, .. } = self;
         let Some(host) = hosts.at(peer) else { return };
-        host.expects_until = network.now() + REPLIES_WITHIN;
         let gate = &mut gates[host.gate];
         let result = match bytes {
             Bytes::Received(mut bytes) => host.receive(&mut bytes, gate, network),
@@ -329,7 +238,6 @@ impl<O: Observer> Bridge<O> {
                 self.tell(BridgeEvent::Malformed(gate, error));
             }
         }
-        self.charge(peer);
     }
 
     /// Lets the network go on towards the present, in steps between which devices answer.
@@ -389,18 +297,8 @@ impl<O: Observer> Bridge<O> {
         }
     }
 
-    /// Returns when there is something to do.
-    fn deadline(&self, now: Instant) -> Option<Instant> {
-        let newcomers = self.gates.iter().flat_map(|gate| &gate.newcomers);
-        let newcomers = newcomers.map(|newcomer| now + newcomer.left.min(WAITING_STEP));
-        let expected = self.gates.iter().filter_map(Attached::receiver).filter_map(|peer| self.hosts.get(peer));
-        let left = expected.map(|host| (host.expects_until - self.network.now()).as_nanos()).filter(|nanos| *nanos > 0);
-        let expected = left.map(|nanos| now + Duration::from_nanos(nanos));
-        self.next_turn(now).into_iter().chain(newcomers).chain(expected).min()
-    }
-
     /// Returns when the network goes on.
-    fn next_turn(&self, now: Instant) -> Option<Instant> {
+    fn deadline(&self, now: Instant) -> Option<Instant> {
         let next = self.network.next_event()?;
         match (self.pace, self.origin) {
             (Pace::RealTime, Some(origin)) => {
@@ -451,9 +349,6 @@ impl<O: Observer> Bridge<O> {
                 && !self.frames.is_empty()
             {
                 self.next_gate = number + 1;
-                if let Some(host) = self.hosts.at(peer) {
-                    host.expects_until = self.network.now() + REPLIES_WITHIN;
-                }
                 out.copy(&self.frames);
                 return Some(peer);
             }
@@ -498,7 +393,6 @@ impl<O: Observer> Machine for Bridge<O> {
     }
 
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<BridgeEvent> {
-        self.admit_waiting(now);
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
@@ -513,23 +407,8 @@ impl<O: Observer> Machine for Bridge<O> {
         }
     }
 
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.charges)
-    }
-
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
-        self.hosts.at(peer)?.landing()?;
-        // The buffer has grown for what is to come.
-        self.charge(peer);
         self.hosts.at(peer)?.landing()
-    }
-
-    /// Tells whether packets wait for the host, or may be on their way to it.
-    fn owes(&self, peer: Peer) -> bool {
-        let Some(host) = self.hosts.get(peer) else { return false };
-        let gate = &self.gates[host.gate];
-        let may_come = || self.network.now() < host.expects_until && self.network.next_event().is_some();
-        gate.receiver() == Some(peer) && (self.network.peek(gate.gate.node).is_some() || may_come())
     }
 
     fn has_room(&self, peer: Peer) -> bool {

@@ -8,7 +8,7 @@
 //! | EEP | P 1 1 0 | 4 | N-char |
 //! | ESC | P 1 1 1 | 4 | |
 //! | NULL | ESC, FCT | 8 | L-char |
-//! | broadcast code | ESC, data | 14 | L-char |
+//! | time-code | ESC, data | 14 | L-char |
 //!
 //! Parity is odd over the content of the character before, the parity bit and the flag after it (7.4), so that
 //! an error in a character shows in the header of the next.
@@ -24,7 +24,7 @@ pub enum Character {
     Eop,
     /// The end of a packet that is not whole.
     Eep,
-    /// The first half of a NULL or a broadcast code.
+    /// The first half of a NULL or a time-code.
     Esc,
 }
 
@@ -91,8 +91,8 @@ pub enum Code {
     Eop,
     /// The end of a packet that is not whole.
     Eep,
-    /// A time-code or another broadcast code: see [`Broadcast`](crate::broadcast::Broadcast).
-    Broadcast(u8),
+    /// Six bits of time in bits 0 to 5, two flags above.
+    TimeCode(u8),
 }
 
 impl Code {
@@ -101,7 +101,7 @@ impl Code {
     pub const fn bits(self) -> u32 {
         match self {
             Code::Null => 8,
-            Code::Broadcast(_) => 14,
+            Code::TimeCode(_) => 14,
             Code::Data(_) => 10,
             Code::Fct | Code::Eop | Code::Eep => 4,
         }
@@ -112,7 +112,7 @@ impl Code {
     pub const fn characters(self) -> (Option<Character>, Character) {
         match self {
             Code::Null => (Some(Character::Esc), Character::Fct),
-            Code::Broadcast(code) => (Some(Character::Esc), Character::Data(code)),
+            Code::TimeCode(code) => (Some(Character::Esc), Character::Data(code)),
             Code::Fct => (None, Character::Fct),
             Code::Data(byte) => (None, Character::Data(byte)),
             Code::Eop => (None, Character::Eop),

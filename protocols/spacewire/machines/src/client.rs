@@ -23,8 +23,8 @@ pub trait Receiver {
     /// Takes a packet.
     fn packet(&mut self, data: &[u8], end: EndOfPacket);
 
-    /// Takes a [broadcast code](crate::broadcast).
-    fn broadcast(&mut self, code: u8);
+    /// Takes a time-code.
+    fn time_code(&mut self, code: u8);
 
     /// Returns whether there is room for another packet. Without it the bridge is held back.
     fn has_room(&self) -> bool;
@@ -260,11 +260,11 @@ impl<R: Receiver> Client<R> {
         Ok(())
     }
 
-    /// Sends a [broadcast code](crate::broadcast).
+    /// Sends a time-code.
     ///
     /// # Errors
     /// The reason that it cannot be sent.
-    pub fn send_broadcast(&mut self, code: u8) -> Result<(), CannotSend> {
+    pub fn send_time_code(&mut self, code: u8) -> Result<(), CannotSend> {
         self.check(EndOfPacket::Eop)?;
         let before = self.frames.len();
         match &self.settings.port {
@@ -406,7 +406,7 @@ fn decoder(settings: &ClientSettings) -> Decoder {
 fn take_message(message: ssdtp2::Message<'_>, receiver: &mut impl Receiver) {
     match message {
         ssdtp2::Message::Packet { data, end } => receiver.packet(data, end),
-        ssdtp2::Message::GotTimeCode(code) => receiver.broadcast(code),
+        ssdtp2::Message::GotTimeCode(code) => receiver.time_code(code),
         // A bridge answers nothing else, because nothing else was asked.
         _ => {}
     }

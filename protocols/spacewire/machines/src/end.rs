@@ -18,7 +18,6 @@ mod statistics;
 #[cfg(test)]
 mod tests;
 
-use crate::broadcast::WaitingBroadcasts;
 use crate::character::Code;
 use crate::time::Picos;
 pub use settings::{Edition, Settings};
@@ -92,8 +91,8 @@ pub enum Received {
     Nothing,
     /// An N-char for the receive buffer.
     Nchar(Code),
-    /// A broadcast code.
-    Broadcast(u8),
+    /// A time-code.
+    TimeCode(u8),
     /// The link went down.
     Failed(Failure),
 }
@@ -156,7 +155,7 @@ pub struct End {
     filled: u16,
     receiving: bool,
     sending: bool,
-    broadcasts: WaitingBroadcasts,
+    time_code: Option<u8>,
     fault: Option<Fault>,
     statistics: Statistics,
 }
@@ -178,7 +177,7 @@ impl End {
             filled: 0,
             receiving: false,
             sending: false,
-            broadcasts: WaitingBroadcasts::default(),
+            time_code: None,
             fault: None,
             statistics: Statistics::default(),
         }
@@ -302,7 +301,7 @@ impl End {
                 self.advance(now);
                 Received::Nothing
             }
-            (State::Run, Code::Broadcast(code)) => Received::Broadcast(code),
+            (State::Run, Code::TimeCode(code)) => Received::TimeCode(code),
             (State::Run, nchar) if nchar.is_nchar() => {
                 if self.promised == 0 {
                     return Received::Failed(self.fail(LinkError::Credit, now));
@@ -316,7 +315,7 @@ impl End {
         }
     }
 
-    /// Chooses what is sent now that the transmitter is free: broadcast codes before FCTs before N-chars before NULLs (8.4.2).
+    /// Chooses what is sent now that the transmitter is free: time-codes before FCTs before N-chars before NULLs (8.4.2).
     ///
     /// `offered` is the next N-char that there is to send. After [`Sent::Offered`] it is gone.
     pub fn send(&mut self, offered: Option<Code>, now: Picos) -> Sent {
@@ -327,8 +326,8 @@ impl End {
             if let Some(sent) = self.send_fault(offered) {
                 return sent;
             }
-            if let Some(code) = self.broadcasts.pop() {
-                return self.sent(Code::Broadcast(code));
+            if let Some(code) = self.time_code.take() {
+                return self.sent(Code::TimeCode(code));
             }
         }
         if self.fct_is_due() {
@@ -391,12 +390,7 @@ impl End {
     /// Tells whether nothing but N-chars, FCTs and NULLs is asked of the transmitter.
     #[must_use]
     pub fn is_undisturbed(&self) -> bool {
-        self.state == State::Run && self.fault.is_none() && self.broadcasts.is_empty()
-    }
-
-    /// Returns whether one of these interrupts or acknowledgements waits, which are one in each bit.
-    pub(crate) fn holds_interrupt(&self, any_of: u64) -> bool {
-        self.broadcasts.has_interrupt(any_of)
+        self.state == State::Run && self.fault.is_none() && self.time_code.is_none()
     }
 
     /// Takes note of codes that left and arrived while the link ran undisturbed, and whether that was within a packet each way.
@@ -440,9 +434,9 @@ impl End {
             && self.promised.saturating_add(self.filled).saturating_add(CREDIT_OF_FCT) <= self.settings.buffer
     }
 
-    /// Sends a broadcast code at the next boundary: time-codes first. A time-code that still waits is replaced.
-    pub fn send_broadcast(&mut self, code: u8) {
-        self.broadcasts.push(code);
+    /// Sends a time-code at the next boundary. One that still waits is replaced.
+    pub fn send_time_code(&mut self, code: u8) {
+        self.time_code = Some(code);
     }
 
     /// Sends a fault at the next boundary in Run. [`Fault::Disconnect`] stays until the link has failed.
@@ -460,7 +454,7 @@ impl End {
         (self.got_null, self.sent_null, self.got_fct, self.sent_fct) = (false, false, false, false);
         (self.credit, self.promised) = (0, 0);
         (self.receiving, self.sending) = (false, false);
-        self.broadcasts = WaitingBroadcasts::default();
+        self.time_code = None;
         self.fault = None;
         failure
     }

@@ -20,8 +20,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 use bytes::Bytes;
-use core::mem::size_of;
-use hodo_machine::{Address, Allowance, Charges, Input, Instant, Machine, Outbox, Output, Over, Peer, Peers, Pool};
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Peers};
 
 /// The address of packets that are counted.
 pub const COUNTED: u8 = 32;
@@ -38,11 +37,6 @@ pub const MEMORY: usize = 16 << 20;
 const QUEUE: usize = 1 << 20;
 /// Requests for packets that may wait likewise.
 const REQUESTS: usize = 1 << 16;
-/// Bytes of a buffer that a host keeps while nothing waits for it.
-const KEPT: usize = 64 << 10;
-/// Larger buffers that are kept for the hosts that are next, and the bytes of each.
-const SPARE: usize = 4;
-const SPARE_BYTES: usize = 2 * QUEUE;
 /// Bytes that leave in one step.
 const STEP: usize = 256 << 10;
 /// Packets from here on are not copied.
@@ -59,9 +53,7 @@ pub struct FarEndSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FarEndEvent {
     /// A host sent a stream that cannot be understood, and was disconnected.
-    Malformed(Address, ssdtp2::Malformed),
-    /// More memory was retained for hosts than is allowed, and for this one the most: it was disconnected.
-    TooMuchMemory(Address, Over),
+    Malformed(Peer, ssdtp2::Malformed),
 }
 
 /// A far end.
@@ -69,7 +61,6 @@ pub enum FarEndEvent {
 pub struct FarEnd {
     settings: FarEndSettings,
     hosts: Peers<Host>,
-    charges: Charges,
     /// Hosts for whom something waits, each once.
     ready: VecDeque<Peer>,
     to_close: VecDeque<Peer>,
@@ -80,13 +71,10 @@ pub struct FarEnd {
     memory: Ram,
     /// Bytes of a packet that was put where it belongs, while it is answered.
     frames: Vec<u8>,
-    /// Buffers for hosts that have none.
-    spare: Vec<Vec<u8>>,
 }
 
 #[derive(Debug)]
 struct Host {
-    remote: Address,
     decoder: ssdtp2::Decoder,
     /// Frames that wait to leave, in front of the packets that are asked for.
     frames: Vec<u8>,
@@ -116,7 +104,6 @@ impl FarEnd {
         FarEnd {
             settings,
             hosts: Peers::default(),
-            charges: Charges::default(),
             ready: VecDeque::new(),
             to_close: VecDeque::new(),
             events: VecDeque::new(),
@@ -124,38 +111,10 @@ impl FarEnd {
             target: Target::new(TargetSettings::default()),
             memory: Ram::new(0, vec![0; MEMORY]),
             frames: Vec::new(),
-            spare: Vec::with_capacity(SPARE),
-        }
-    }
-
-    /// Returns the far end with an allowance of memory for its hosts, and the pool of those that share it.
-    #[must_use]
-    pub fn with_memory(self, allowance: Allowance, pool: Pool) -> Self {
-        FarEnd { charges: Charges::new(allowance, pool), ..self }
-    }
-
-    /// Charges a host for what is retained for it, if that has changed much.
-    #[inline]
-    fn charge(&mut self, peer: Peer) {
-        let Some(host) = self.hosts.at(peer) else { return };
-        let mut next = self.charges.set_about(peer, host.retained()).err();
-        while let Some(over) = next {
-            self.end(over);
-            next = self.charges.next_over();
-        }
-    }
-
-    /// Disconnects the host for which most memory is retained.
-    fn end(&mut self, over: Over) {
-        self.charges.close(over.peer);
-        if let Some(host) = self.hosts.remove(over.peer) {
-            self.to_close.push_back(over.peer);
-            self.events.push_back(FarEndEvent::TooMuchMemory(host.remote, over));
         }
     }
 
     fn receive(&mut self, peer: Peer, mut bytes: &[u8]) {
-        self.lend(peer);
         let Some(host) = self.hosts.at(peer) else { return };
         let mut work = Work { target: &mut self.target, memory: &mut self.memory, longest: self.settings.packet_max };
         let Host { decoder, frames, held, asked, counted, .. } = host;
@@ -171,37 +130,22 @@ impl FarEnd {
             }
         };
         if let Some(why) = malformed {
-            let Some(host) = self.hosts.remove(peer) else { return };
-            self.charges.close(peer);
+            self.hosts.remove(peer);
             self.to_close.push_back(peer);
-            self.events.push_back(FarEndEvent::Malformed(host.remote, why));
+            self.events.push_back(FarEndEvent::Malformed(peer, why));
             return;
         }
-        self.charge(peer);
         self.look(peer);
     }
 
     fn landed(&mut self, peer: Peer, count: usize) {
-        self.lend(peer);
         let Some(host) = self.hosts.at(peer) else { return };
         let mut work = Work { target: &mut self.target, memory: &mut self.memory, longest: self.settings.packet_max };
         let Host { decoder, frames, asked, counted, .. } = host;
         if let Some(message) = decoder.landed(count) {
             work.take(message, frames, asked, counted);
         }
-        self.charge(peer);
         self.look(peer);
-    }
-
-    /// Gives a host without a buffer one that another has left.
-    #[inline]
-    fn lend(&mut self, peer: Peer) {
-        if let Some(host) = self.hosts.at(peer)
-            && host.frames.capacity() == 0
-            && let Some(spare) = self.spare.pop()
-        {
-            host.frames = spare;
-        }
     }
 
     /// Puts a host in the queue if something waits for it.
@@ -246,16 +190,8 @@ impl FarEnd {
             }
             out.copy(&self.frames);
             self.frames.clear();
-            if host.frames.capacity() > KEPT {
-                let large = core::mem::take(&mut host.frames);
-                if self.spare.len() < SPARE && large.capacity() <= SPARE_BYTES {
-                    self.spare.push(large);
-                }
-            }
-            self.frames.shrink_to(SPARE_BYTES);
             let held = core::mem::take(&mut host.held);
             if held.is_empty() {
-                self.charge(peer);
                 self.look(peer);
             } else {
                 self.receive(peer, &held);
@@ -266,13 +202,6 @@ impl FarEnd {
 }
 
 impl Host {
-    /// Returns the bytes of memory that are retained for the host.
-    #[inline]
-    fn retained(&self) -> u64 {
-        let asked = self.asked.capacity() * size_of::<PacketRequest>();
-        (self.decoder.retained() + self.frames.capacity() + self.held.capacity() + asked) as u64
-    }
-
     #[inline]
     fn has_something(&self) -> bool {
         !self.frames.is_empty() || !self.asked.is_empty()
@@ -338,12 +267,10 @@ impl Machine for FarEnd {
 
     fn handle(&mut self, _now: Instant, input: Input<'_, ()>) {
         match input {
-            Input::Opened(peer, ends) => {
-                self.charges.open(peer, &ends.remote);
+            Input::Opened(peer, _) => {
                 let packet_max = self.settings.packet_max.max(64);
                 let settings = ssdtp2::DecoderSettings { packet_max, ..ssdtp2::DecoderSettings::default() };
                 let host = Host {
-                    remote: ends.remote.clone(),
                     decoder: ssdtp2::Decoder::new(settings),
                     frames: Vec::new(),
                     held: Vec::new(),
@@ -358,7 +285,6 @@ impl Machine for FarEnd {
             Input::Landed(peer, count) => self.landed(peer, count),
             Input::Closed(peer, _) => {
                 self.hosts.remove(peer);
-                self.charges.close(peer);
             }
             Input::Blocked(peer) => {
                 if let Some(host) = self.hosts.at(peer) {
@@ -376,37 +302,17 @@ impl Machine for FarEnd {
     }
 
     fn poll(&mut self, _now: Instant, out: &mut Outbox) -> Output<FarEndEvent> {
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Output::Event(event);
-            }
-            if let Some(peer) = self.to_close.pop_front() {
-                return Output::Close(peer);
-            }
-            match self.serve(out) {
-                Some(peer) => return Output::Send(peer),
-                // One may have been disconnected meanwhile.
-                None if self.to_close.is_empty() => return Output::Idle(None),
-                None => {}
-            }
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
         }
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        Some(&self.charges)
+        if let Some(peer) = self.to_close.pop_front() {
+            return Output::Close(peer);
+        }
+        self.serve(out).map_or(Output::Idle(None), Output::Send)
     }
 
     fn landing(&mut self, peer: Peer) -> Option<&mut [u8]> {
-        self.hosts.at(peer)?.decoder.landing()?;
-        // The buffer has grown for what is to come.
-        self.charge(peer);
         self.hosts.at(peer)?.decoder.landing()
-    }
-
-    /// Tells whether packets that the host has asked for are not all sent.
-    fn owes(&self, peer: Peer) -> bool {
-        let is_owed = |host: &Host| !host.asked.is_empty() || !host.frames.is_empty() || !host.held.is_empty();
-        self.hosts.get(peer).is_some_and(is_owed)
     }
 
     #[inline]

@@ -59,7 +59,7 @@ pub struct Load {
 /// Returns the most data of packets of `size` bytes beside `load`, in bit/s; 0 if the load leaves no room.
 #[must_use]
 pub fn loaded(rate_bps: f64, size: u64, load: Load) -> f64 {
-    let time_code = f64::from(Code::Broadcast(0).bits());
+    let time_code = f64::from(Code::TimeCode(0).bits());
     let left = rate_bps - load.reverse_nchars_per_s * FCT_BITS_PER_NCHAR - load.time_codes_per_s * time_code;
     left.max(0.0) * data_share(size)
 }

@@ -5,7 +5,6 @@ extern crate alloc;
 
 pub mod bits;
 pub mod bridge;
-pub mod broadcast;
 pub mod character;
 pub mod client;
 pub mod end;

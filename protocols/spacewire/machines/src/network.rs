@@ -8,9 +8,8 @@
 //! | one code after another: transmitters, arrivals, timers | `engine` |
 //! | a link between two nodes, in runs of bytes | `batch` |
 //! | all links of routers, in runs of N-chars | `routed` |
-//! | hosts: queues, how N-chars are taken, and when hosts stand still | `node`, `queue`, `stalls` |
+//! | hosts: queues, and how N-chars are taken | `node`, `queue` |
 //! | routers: tables, wormholes, watchdogs | `router`, `wormhole` |
-//! | time-codes and distributed interrupts | `broadcasts` |
 //! | their registers behind RMAP | `configuration` |
 //! | circles of packets that wait for each other | `deadlock` |
 //!
@@ -18,7 +17,6 @@
 //! frees or gives to another counts from the next picosecond on. An N-char is delivered with its last bit. A NULL counts as received
 //! when the sender counts it: with the next other code, or when somebody looks.
 mod batch;
-mod broadcasts;
 mod build;
 mod configuration;
 mod deadlock;
@@ -35,7 +33,6 @@ mod router;
 mod run;
 mod schedule;
 mod settings;
-mod stalls;
 #[cfg(test)]
 mod tests;
 mod wormhole;
@@ -43,7 +40,6 @@ mod wormhole;
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use broadcasts::{Broadcasting, InterruptSettings, Interrupts};
 pub use build::Builder;
 pub use configuration::{CONFIGURATION_KEY, ConfigurationPort, PortView, RouterView};
 pub use deadlock::{Blocked, Deadlock, WaitsFor};
@@ -55,7 +51,6 @@ pub use router::{Configuration, PortFaults, Registers, Route};
 pub use settings::{
     CABLE_MAX, Clocks, Latency, LinkSettings, NodeSettings, RATE_MAX, RATE_MIN, RouterSettings, Sink, WhenDown,
 };
-pub use stalls::{Stall, StallTimes};
 
 use crate::EndOfPacket;
 use crate::end::{End, Fault, Settings as EndSettings, Statistics};
@@ -172,9 +167,6 @@ impl<O: Observer> Network<O> {
             self.run_link(self.isolated[at], until);
         }
         self.now = until;
-        if O::ACTIVE {
-            self.settle_nulls();
-        }
     }
 
     /// Lets time pass up to `time`, or, from `early` on, to shortly after a packet has arrived at a node that is [watched](Self::watch):
@@ -257,6 +249,23 @@ impl<O: Observer> Network<O> {
         let (packets, bytes) = self.queued(node);
         let bit = self.nodes.get(node.0).map_or(0, |node| self.ports[node.port].bit_run);
         Picos((10 * bytes as u64 + 4 * packets as u64).saturating_mul(bit))
+    }
+
+    /// Sends a time-code from a node, before everything else that waits.
+    ///
+    /// # Errors
+    /// If the node is unknown.
+    pub fn time_code(&mut self, node: NodeId, code: u8) -> Result<(), UseError> {
+        let port = self.nodes.get(node.0).ok_or(UseError::UnknownNode(node))?.port;
+        self.ports[port].end.send_time_code(code);
+        self.wake(port, self.now);
+        self.update();
+        Ok(())
+    }
+
+    /// Returns the next time-code that arrived at a node, with its time. The last 64 are kept.
+    pub fn receive_time_code(&mut self, node: NodeId) -> Option<(Picos, u8)> {
+        self.nodes.get_mut(node.0)?.time_codes.pop_front()
     }
 
     /// Sends a fault from an end at the next boundary in Run.

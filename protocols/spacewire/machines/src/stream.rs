@@ -91,12 +91,6 @@ impl<const HEADER: usize, K: Copy, E: Copy> Stream<HEADER, K, E> {
         Ok(Some((kind, assembly.finish(last))))
     }
 
-    /// Returns the bytes of memory of bodies that are gathered.
-    #[inline]
-    pub(crate) fn retained(&self) -> usize {
-        self.packet.retained() + self.aside.retained()
-    }
-
     /// Returns where the next bytes of the stream may be received directly, while much of a packet is outstanding.
     pub(crate) fn landing(&mut self) -> Option<&mut [u8]> {
         let left = self.frames.body_left();

@@ -36,25 +36,6 @@ fn a_long_python_function_is_found_by_its_indent() {
 }
 
 #[test]
-fn a_machine_that_holds_back_says_what_it_owes() {
-    let code = "a\nimpl Machine for A {\n    Input::Blocked(peer)\n}\n";
-    assert_eq!(lines(&owing(&rust(code))), [2]);
-    assert!(owing(&rust(&format!("{code}fn owes(&self)"))).is_empty());
-    assert!(owing(&Source::new("protocols/raw/machines/src/client.rs", code)).is_empty());
-    assert!(owing(&Source::new("protocols/raw/host/src/a.rs", code)).is_empty());
-}
-
-#[test]
-fn a_machine_to_which_others_connect_charges_them() {
-    let code = "a\nimpl Machine for A {\n}\n";
-    assert_eq!(lines(&charging(&rust(code))), [2]);
-    assert!(charging(&rust(&format!("{code}fn charges(&self)"))).is_empty());
-    assert!(charging(&Source::new("protocols/raw/machines/src/client.rs", code)).is_empty());
-    assert!(charging(&rust(&format!("#[cfg(test)]\nmod tests {{\n{code}"))).is_empty());
-    assert_eq!(lines(&charging(&rust(&format!("#[cfg(test)]\nmod tests;\n{code}")))), [4]);
-}
-
-#[test]
 fn only_io_and_the_command_have_a_clock() {
     let text = "// Instant::now in words\nlet a = Instant::now();\nstd::thread::sleep(a);\n";
     assert_eq!(lines(&clock(&rust(text))), [2, 3]);

@@ -10,7 +10,6 @@ pub use lines::row_line;
 use crate::{Error, terminal};
 use clap::Args;
 use hodo_catalog::Uri;
-use hodo_io::files;
 use hodo_measure::units;
 use hodo_measure::{Measurement, Plan, Snapshot, SnapshotSettings, State, Verdict};
 use lines::Lines;
@@ -71,7 +70,7 @@ impl StreamOptions {
             return Stream::start(Box::new(File::from(own)), self.every(), stop).map(Some);
         }
         let cannot = |why| Error::Usage(format!("--stream {}: this file cannot be written: {why}", file.display()));
-        Stream::start(Box::new(files::create(file).map_err(cannot)?), self.every(), stop).map(Some)
+        Stream::start(Box::new(File::create(file).map_err(cannot)?), self.every(), stop).map(Some)
     }
 
     /// Returns the length of an interval.

@@ -1,4 +1,4 @@
-//! The study's version 1: a generator in a process of its own, a thread that takes its events into a queue until that has all the memory,
+//! The study's version 1: a generator in a process of its own, a thread that takes its events into a queue without a bound,
 //! and another thread that gives them to nodes; one lock between the two.
 //!
 //! The queue alone does not decay, however long it grows. It is a list that is walked for its length, as that of a list was
@@ -24,12 +24,8 @@ const AGAIN: Duration = Duration::from_micros(20);
 const CREDITS: u32 = 256;
 
 /// Events on their way from one thread to the other.
-#[derive(Debug)]
-pub struct Queue {
-    waiting: Mutex<Waiting>,
-    /// Events that its memory holds.
-    events_max: u64,
-}
+#[derive(Debug, Default)]
+pub struct Queue(Mutex<Waiting>);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -39,27 +35,15 @@ struct Waiting {
     /// A token waits for an event.
     token: bool,
     no_token: u64,
-    /// An event has come that there was no memory for.
-    is_full: bool,
 }
 
 impl Queue {
-    /// Creates a queue of events of this size.
-    pub fn new(bytes_max: u64, size: u64) -> Self {
-        Queue { waiting: Mutex::default(), events_max: bytes_max / size.max(1) }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn push(&self, event: farm::EventData) {
         let mut waiting = self.lock();
-        // What follows is not kept: it is the end of the measurement.
-        waiting.is_full |= waiting.events.len() as u64 >= self.events_max;
-        if waiting.is_full {
-            return;
-        }
         if !waiting.token {
             waiting.no_token += 1;
         }
@@ -78,11 +62,6 @@ impl Queue {
     pub fn counts(&self) -> (u64, u64) {
         let waiting = self.lock();
         (waiting.length, waiting.no_token)
-    }
-
-    /// Returns whether its memory was too little for the events that came.
-    pub fn is_full(&self) -> bool {
-        self.lock().is_full
     }
 }
 
@@ -146,7 +125,7 @@ mod tests {
     /// Returns the rates of ten seconds in virtual time: `per_s` events arrive each second, and each token takes 300 us
     /// plus `walk_ns` for each event that waits.
     fn rates(per_s: u64, walk_ns: u64) -> Vec<Interval> {
-        let queue = Queue::new(u64::MAX, 32_000);
+        let queue = Queue::default();
         let (mut now, mut came, mut done) = (0, 0, 0);
         let mut intervals = Vec::new();
         for piece in 1..=100 {
@@ -181,7 +160,7 @@ mod tests {
 
     #[test]
     fn an_event_that_finds_a_token_is_not_counted() {
-        let queue = Queue::new(u64::MAX, 32_000);
+        let queue = Queue::default();
         let event = |number| farm::EventData { number, payload: Vec::new().into(), partial: false };
         assert!(queue.pop().is_none());
         queue.push(event(0));

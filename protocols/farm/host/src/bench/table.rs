@@ -27,7 +27,7 @@ pub fn nodes(found: &Measurement) -> String {
 }
 
 /// Returns the table of a queue that grows, as the study prints that of its version 1.
-pub fn queue(watched: &Watched, size: u64, bytes_max: u64, is_full: bool) -> String {
+pub fn queue(watched: &Watched, size: u64, bytes_max: u64) -> String {
     let mut text = String::from("\n    events   Mbit/s   found no token   waiting\n");
     let (mut events, mut from_s) = (0, 0.0);
     for piece in watched.tenths() {
@@ -36,7 +36,7 @@ pub fn queue(watched: &Watched, size: u64, bytes_max: u64, is_full: bool) -> Str
         (events, from_s) = (events + interval.operations, interval.t_s);
         let _ = writeln!(text, "{events:>10} {:>8.1} {:>16} {:>9}", bits_per_s / 1e6, piece.no_token, piece.waiting);
     }
-    if is_full {
+    if watched.waiting() * size >= bytes_max {
         let _ = writeln!(text, "ended early: the events that wait take {bytes_max} bytes, which is --memory");
     }
     text

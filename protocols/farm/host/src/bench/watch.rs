@@ -116,6 +116,11 @@ impl Watched {
         self.last.answers.since(&self.start.answers)
     }
 
+    /// Returns the number of events that wait for a token.
+    pub fn waiting(&self) -> u64 {
+        self.last.counters.events_waiting
+    }
+
     pub fn intervals(&self) -> Vec<Interval> {
         self.pieces.iter().map(|piece| piece.interval).collect()
     }

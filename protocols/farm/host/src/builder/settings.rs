@@ -1,5 +1,5 @@
 use crate::process::ProcessSettings;
-use hodo_daemon::{Choice, Options};
+use hodo_daemon::Options;
 use hodo_farm::BuilderConfig;
 use hodo_machine::Address;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -30,7 +30,7 @@ impl BuilderSettings {
         BuilderSettings {
             listen: (Ipv4Addr::LOCALHOST, PORT).into(),
             config: BuilderConfig::new(Address::Tcp(controller), sources),
-            daemon: Options { name: Choice::Usual("builder".to_owned()), ..Options::default() },
+            daemon: Options::default(),
             drain: Duration::from_secs(5),
             process: ProcessSettings::default(),
         }

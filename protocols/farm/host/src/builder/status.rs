@@ -2,7 +2,7 @@
 
 use crate::Error;
 use hodo_daemon::Exposition;
-use hodo_farm::builder::{Counters, SourceCounters};
+use hodo_farm::builder::Counters;
 use hodo_machine::Instant;
 use hodo_measure::units::text::seconds;
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,6 @@ pub struct BuilderSnapshot {
     pub counters: Counters,
     /// Sources that are not connected.
     pub absent: Vec<u32>,
-    /// The counters of each source.
-    pub sources: Vec<SourceCounters>,
     /// Connections for which there was no room.
     pub turned_away: u64,
 }
@@ -47,43 +45,8 @@ pub struct BuilderStatus {
     pub bytes: FragmentBytes,
     /// Seconds during which built events could not be given on.
     pub dead_time_s: f64,
-    /// Seconds during which sources could give nothing since events waited for others.
-    #[serde(default)]
-    pub held_back_s: f64,
-    /// Times that a source gave nothing for too long, and counted as gone.
-    #[serde(default)]
-    pub counted_gone: u64,
     /// Connections.
     pub connections: SourceConnections,
-    /// Each source.
-    #[serde(default)]
-    pub sources: Vec<SourceStatus>,
-}
-
-/// A source of a builder.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct SourceStatus {
-    /// Number of the source.
-    pub number: u32,
-    /// Events that went on, or were given up, without its fragment.
-    pub missing: u64,
-    /// Fragments of it whose events had gone on without them.
-    pub late: u64,
-    /// Seconds during which others could give nothing since events waited for its fragments.
-    pub held_back_s: f64,
-    /// Times that it gave nothing for too long, and counted as gone.
-    pub counted_gone: u64,
-}
-
-impl SourceStatus {
-    fn new(number: u32, counters: &SourceCounters) -> Self {
-        let SourceCounters { missing, late, held_back_ns, counted_gone } = *counters;
-        SourceStatus { number, missing, late, held_back_s: held_back_ns as f64 * 1e-9, counted_gone }
-    }
-
-    fn is_to_be_named(&self) -> bool {
-        self.missing + self.late + self.counted_gone > 0 || self.held_back_s >= 0.1
-    }
 }
 
 /// Events of a builder.
@@ -114,9 +77,6 @@ pub struct Fragments {
     pub late: u64,
     /// Fragments that came again.
     pub duplicate: u64,
-    /// Fragments, or whole events, under numbers that other data has: they were kept apart.
-    #[serde(default)]
-    pub conflict: u64,
     /// Fragments that belong to no event.
     pub unexpected: u64,
 }
@@ -148,16 +108,13 @@ pub struct SourceConnections {
     pub turned_away: u64,
     /// Connections ended because the peer broke the rules.
     pub misbehaved: u64,
-    /// Connections ended because they had most of too much memory.
-    #[serde(default)]
-    pub closed_for_memory: u64,
 }
 
 impl BuilderStatus {
     /// Makes the status of a snapshot. It takes every counter apart, so that a new one has to be given a place here.
     #[must_use]
     pub fn new(snapshot: &BuilderSnapshot, controller: &str) -> Self {
-        let BuilderSnapshot { now, counters, absent, sources: each, turned_away } = snapshot;
+        let BuilderSnapshot { now, counters, absent, turned_away } = snapshot;
         let Counters {
             fragments,
             bytes_in,
@@ -166,17 +123,13 @@ impl BuilderStatus {
             lost_fragments,
             late_fragments,
             duplicate_fragments,
-            conflicts,
             unexpected_fragments,
             answered,
             duplicates,
             dead_time_ns,
-            held_back_ns,
-            counted_gone,
             bad_datagrams,
             refused,
             misbehaved,
-            closed_for_memory,
             events_open,
             events_waiting,
             sources,
@@ -199,22 +152,17 @@ impl BuilderStatus {
                 lost: lost_fragments,
                 late: late_fragments,
                 duplicate: duplicate_fragments,
-                conflict: conflicts,
                 unexpected: unexpected_fragments,
             },
             datagrams: Datagrams { bad: bad_datagrams },
             bytes: FragmentBytes { taken_in: bytes_in },
             dead_time_s: dead_time_ns as f64 * 1e-9,
-            held_back_s: held_back_ns as f64 * 1e-9,
-            counted_gone,
-            sources: (0..).zip(each).map(|(number, counters)| SourceStatus::new(number, counters)).collect(),
             connections: SourceConnections {
                 sources,
                 absent: absent.clone(),
                 refused,
                 turned_away: *turned_away,
                 misbehaved,
-                closed_for_memory,
             },
         }
     }
@@ -237,51 +185,36 @@ impl BuilderStatus {
     #[must_use]
     pub fn text(&self) -> String {
         let BuiltEvents { complete, incomplete, open, waiting, answered: _, duplicates } = self.events;
-        let Fragments { taken_in, lost, late, duplicate, conflict, unexpected } = self.fragments;
-        let SourceConnections { sources, absent, refused, turned_away, misbehaved, closed_for_memory } =
-            &self.connections;
+        let Fragments { taken_in, lost, late, duplicate, unexpected } = self.fragments;
+        let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
         let mut text = format!("builder: {}, up {}\n", self.state, seconds(self.uptime_s));
         let _ = writeln!(
             text,
-            "{taken_in} fragments in, {lost} lost, {late} late, {duplicate} duplicate, {conflict} in conflict, \
-             {unexpected} unexpected, {} bad datagrams",
+            "{taken_in} fragments in, {lost} lost, {late} late, {duplicate} duplicate, {unexpected} unexpected, {} bad \
+             datagrams",
             self.datagrams.bad
         );
         let _ = writeln!(text, "{complete} events complete, {incomplete} incomplete, {open} open, {waiting} waiting");
         if duplicates > 0 {
             let _ = writeln!(text, "{duplicates} events the controller had already");
         }
-        if refused + turned_away + misbehaved + closed_for_memory > 0 {
+        if refused + turned_away + misbehaved > 0 {
             let _ = writeln!(
                 text,
-                "{refused} connections were refused, {turned_away} found no room, {misbehaved} broke the rules, \
-                 {closed_for_memory} had most of too much memory"
+                "{refused} connections were refused, {turned_away} found no room, {misbehaved} broke the rules"
             );
         }
         let dead = 100.0 * self.dead_time_s / self.uptime_s.max(1e-9);
         let absent = names(absent);
         let _ = writeln!(text, "{sources} sources{absent}; dead time {} ({dead:.2} %)", seconds(self.dead_time_s));
-        // The slowest first, and those alone that others have waited for.
-        let mut slow: Vec<_> = self.sources.iter().filter(|source| source.is_to_be_named()).collect();
-        slow.sort_by(|one, other| other.held_back_s.total_cmp(&one.held_back_s));
-        for source in slow.iter().take(NAMED_MAX) {
-            let SourceStatus { number, missing, late, held_back_s, counted_gone } = source;
-            let _ = writeln!(
-                text,
-                "source {number} held the others back for {}; {missing} events without it, {late} of its fragments late, \
-                 {counted_gone} times counted as gone",
-                seconds(*held_back_s)
-            );
-        }
         text
     }
 
     /// Adds the metrics of a builder.
     pub fn write_metrics(&self, to: &mut Exposition) {
         let BuiltEvents { complete, incomplete, open, waiting, answered, duplicates } = self.events;
-        let Fragments { taken_in, lost, late, duplicate, conflict, unexpected } = self.fragments;
-        let SourceConnections { sources, absent, refused, turned_away, misbehaved, closed_for_memory } =
-            &self.connections;
+        let Fragments { taken_in, lost, late, duplicate, unexpected } = self.fragments;
+        let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
         for (name, help, count) in [
             ("farm_builder_events_complete_total", "Events given on with all their fragments.", complete),
             ("farm_builder_events_incomplete_total", "Events given on, or given up, without some of them.", incomplete),
@@ -292,11 +225,6 @@ impl BuilderStatus {
             ("farm_builder_fragments_lost_total", "Fragments that did not come in time.", lost),
             ("farm_builder_fragments_late_total", "Fragments whose event had gone on without them.", late),
             ("farm_builder_fragments_duplicate_total", "Fragments that came again.", duplicate),
-            (
-                "farm_builder_fragments_conflict_total",
-                "Fragments, or whole events, under numbers that other data has.",
-                conflict,
-            ),
             ("farm_builder_fragments_unexpected_total", "Fragments that belong to no event.", unexpected),
             (
                 "farm_builder_datagrams_bad_total",
@@ -306,29 +234,8 @@ impl BuilderStatus {
             ("farm_builder_connections_refused_total", "Connections refused before they had greeted.", *refused),
             ("farm_builder_connections_turned_away_total", "Connections for which there was no room.", *turned_away),
             ("farm_builder_connections_misbehaved_total", "Connections ended for a breach of the rules.", *misbehaved),
-            (
-                "farm_builder_connections_closed_for_memory_total",
-                "Connections ended because they had most of too much memory.",
-                *closed_for_memory,
-            ),
         ] {
             to.counter(name, help, &[], count);
-        }
-        let help = "Times that a source gave nothing for too long, and counted as gone.";
-        to.counter("farm_builder_sources_counted_gone_total", help, &[], self.counted_gone);
-        let help = "Time in which sources could give nothing since events waited for others.";
-        to.counter("farm_builder_held_back_seconds_total", help, &[], self.held_back_s);
-        for source in &self.sources {
-            let number = source.number.to_string();
-            let labels = [("source", number.as_str())];
-            let help = "Events that went on, or were given up, without a source's fragment.";
-            to.counter("farm_builder_source_missing_total", help, &labels, source.missing);
-            let help = "Fragments of a source whose events had gone on without them.";
-            to.counter("farm_builder_source_late_total", help, &labels, source.late);
-            let help = "Time in which others could give nothing since events waited for a source.";
-            to.counter("farm_builder_source_held_back_seconds_total", help, &labels, source.held_back_s);
-            let help = "Times that a source gave nothing for too long, and counted as gone.";
-            to.counter("farm_builder_source_counted_gone_total", help, &labels, source.counted_gone);
         }
         let help = "Time in which events could not be given on.";
         to.counter("farm_builder_dead_time_seconds_total", help, &[], self.dead_time_s);
@@ -345,15 +252,13 @@ impl BuilderStatus {
 
 /// Names sources that are not connected, as the end of a line.
 pub(super) fn names(absent: &[u32]) -> String {
-    if absent.is_empty() { String::new() } else { format!("; absent: {}", sources(absent)) }
-}
-
-/// Names sources.
-pub(super) fn sources(numbers: &[u32]) -> String {
-    let named: Vec<String> = numbers.iter().take(NAMED_MAX).map(u32::to_string).collect();
-    let more = numbers.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
+    if absent.is_empty() {
+        return String::new();
+    }
+    let named: Vec<String> = absent.iter().take(NAMED_MAX).map(u32::to_string).collect();
+    let more = absent.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
     let more = more.map_or_else(String::new, |more| format!(" and {more} more"));
-    format!("source {}{more}", named.join(", "))
+    format!("; absent: source {}{more}", named.join(", "))
 }
 
 #[cfg(test)]
@@ -375,26 +280,19 @@ mod tests {
             lost_fragments: next(),
             late_fragments: next(),
             duplicate_fragments: next(),
-            conflicts: next(),
             unexpected_fragments: next(),
             answered: next(),
             duplicates: next(),
             dead_time_ns: 0,
-            held_back_ns: 0,
-            counted_gone: next(),
             bad_datagrams: next(),
             refused: next(),
             misbehaved: next(),
-            closed_for_memory: next(),
             events_open: next(),
             events_waiting: next(),
             sources: next(),
             is_draining: false,
         };
-        let mut source = || SourceCounters { missing: next(), late: next(), held_back_ns: 0, counted_gone: next() };
-        let sources = vec![source(), source()];
-        let snapshot =
-            BuilderSnapshot { now: Instant::ZERO, counters, absent: vec![1, 4], sources, turned_away: next() };
+        let snapshot = BuilderSnapshot { now: Instant::ZERO, counters, absent: vec![1, 4], turned_away: next() };
         (BuilderStatus::new(&snapshot, "127.0.0.1:1"), last)
     }
 

@@ -44,8 +44,6 @@ fn events(events: &Events, to: &mut Exposition) {
         too_large,
         in_hand,
         duplicates,
-        conflicts,
-        unchecked,
         not_taken,
         waiting,
         found_no_token,
@@ -62,15 +60,9 @@ fn events(events: &Events, to: &mut Exposition) {
     for (name, help, count) in [
         ("farm_events_taken_in_total", "Events that came in, each once.", taken_in),
         ("farm_events_duplicate_total", "Events that were offered again.", duplicates),
-        ("farm_events_conflict_total", "Events under numbers that other data has, which were kept apart.", conflicts),
-        (
-            "farm_events_unchecked_total",
-            "Duplicates that could not be compared with what an earlier controller had decided on.",
-            unchecked,
-        ),
         (
             "farm_events_not_taken_total",
-            "Events of the controller's own that were dropped: their run was over.",
+            "Events of the controller's own that were dropped: their run was over, or had too many gaps.",
             not_taken,
         ),
         ("farm_events_partial_total", "Events with a verdict of a node that lacked fragments.", partial),

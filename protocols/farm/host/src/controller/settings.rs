@@ -1,5 +1,5 @@
 use crate::process::ProcessSettings;
-use hodo_daemon::{Choice, Control, Options};
+use hodo_daemon::{Control, Options};
 use hodo_farm::ControllerConfig;
 use hodo_farm::emulation::GeneratorConfig;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -72,7 +72,7 @@ impl Default for ControllerSettings {
             generator: None,
             until_done: false,
             threads: 1,
-            daemon: Options { name: Choice::Usual("controller".to_owned()), ..Options::default() },
+            daemon: Options::default(),
             control: Control::Owner,
             drain: Duration::from_secs(5),
             process: ProcessSettings::default(),

@@ -75,13 +75,7 @@ pub struct Events {
     pub in_hand: u64,
     /// Events that were offered again.
     pub duplicates: u64,
-    /// Events under numbers that other data has, which were kept apart.
-    #[serde(default)]
-    pub conflicts: u64,
-    /// Events offered again that could not be compared with what an earlier controller had decided on, of the duplicates.
-    #[serde(default)]
-    pub unchecked: u64,
-    /// Events made by the controller that it had to drop: their run was over.
+    /// Events made by the controller that it had to drop: their run was over, or had too many gaps.
     #[serde(default)]
     pub not_taken: u64,
     /// Events that wait for a token.
@@ -288,9 +282,10 @@ impl From<&NodeShare> for NodeStatus {
 impl Status {
     /// Makes the status of a snapshot. It takes every counter apart, so that a new one has to be given a place here.
     #[must_use]
-    pub fn new(seen: &ControllerSnapshot, policy: Policy, timeline: &[Moment]) -> Status {
-        let ControllerSnapshot { now, counts, counters, nodes, gone, store, answers, turned_away, orders: _ } = seen;
-        let Counts { taken_in, accepted, rejected, quarantined, incomplete, duplicates, conflicts } = *counts;
+    pub fn new(snapshot: &ControllerSnapshot, policy: Policy, timeline: &[Moment]) -> Status {
+        let ControllerSnapshot { now, counts, counters, nodes, gone, store, answers, turned_away, orders: _ } =
+            snapshot;
+        let Counts { taken_in, accepted, rejected, quarantined, incomplete, duplicates } = *counts;
         let Counters {
             bytes_in,
             given,
@@ -302,7 +297,6 @@ impl Status {
             // In `dead_time_s`, with `threads`.
             dead_time_ns: _,
             not_taken,
-            unchecked,
             too_large,
             partial,
             unasked,
@@ -321,7 +315,7 @@ impl Status {
             run,
         } = *counters;
         // The first reason stands for none.
-        let ended = hodo_farm::Error::REASONS.into_iter().zip(ended).filter(|(reason, _)| *reason != "none");
+        let ended = hodo_farm::Error::REASONS.into_iter().zip(ended).skip(1);
         Status {
             run,
             state: state.name().to_owned(),
@@ -337,8 +331,6 @@ impl Status {
                 too_large,
                 in_hand: counts.in_hand(),
                 duplicates,
-                conflicts,
-                unchecked,
                 not_taken,
                 waiting: events_waiting,
                 found_no_token: waited_for_token,
@@ -349,8 +341,8 @@ impl Status {
             },
             bytes: Bytes { taken_in: bytes_in, given: given_bytes, answered: token_bytes },
             tokens: Tokens { received: tokens, waiting: tokens_waiting, unasked },
-            dead_time_s: seen.dead_time_s(),
-            dead_time_share: seen.dead_time_s() * 1e9 / (now.as_nanos() as f64).max(1.0),
+            dead_time_s: snapshot.dead_time_s(),
+            dead_time_share: snapshot.dead_time_s() * 1e9 / (now.as_nanos() as f64).max(1.0),
             answers: Answers(answers.clone()),
             cpu: Some(Usage::of_process()),
             connections: Connections {
@@ -416,7 +408,6 @@ pub(crate) mod tests {
             quarantined: next(),
             incomplete: next(),
             duplicates: next(),
-            conflicts: next(),
             taken_in: 10_000,
         };
         let counters = Counters {
@@ -428,13 +419,12 @@ pub(crate) mod tests {
             redispatched: next(),
             waited_for_token: next(),
             not_taken: next(),
-            unchecked: next(),
             too_large: next(),
             partial: next(),
             unasked: next(),
             refused: next(),
             misbehaved: next(),
-            ended: hodo_farm::Error::REASONS.map(|reason| if reason == "none" { 0 } else { next() }),
+            ended: std::array::from_fn(|reason| if reason == 0 { 0 } else { next() }),
             nodes_lost: next(),
             events_waiting: next(),
             tokens_waiting: next(),

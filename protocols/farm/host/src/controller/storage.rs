@@ -6,7 +6,7 @@ mod tests;
 mod writer;
 
 use super::status::StoreStatus;
-use hodo_daemon::{Ending, Health};
+use hodo_daemon::Health;
 use hodo_farm::controller::Final;
 use hodo_farm::wire::Verdict;
 use hodo_io::Waker;
@@ -52,10 +52,10 @@ struct Shared {
     upload: Option<Upload>,
 }
 
-/// The copying of closed segments elsewhere, and the end of the daemon, which says how long it may take.
+/// The copying of closed segments elsewhere, and the time that it may take at the end.
 pub struct Upload {
     pub uploader: Uploader,
-    pub ending: Arc<Ending>,
+    pub within: Duration,
 }
 
 #[derive(Default)]
@@ -135,8 +135,8 @@ impl Storage {
         let Some(thread) = self.thread.take() else { return };
         // A panic is in the log, and what it left undone is in the counters.
         let _ = thread.join();
-        if let Some(Upload { uploader, ending }) = &self.shared.upload
-            && let left @ 1.. = uploader.finish(ending.left()).waiting
+        if let Some(Upload { uploader, within }) = &self.shared.upload
+            && let left @ 1.. = uploader.finish(*within).waiting
         {
             tracing::warn!("{left} segments are left to be uploaded by the next controller");
         }

@@ -32,18 +32,25 @@ impl Status {
             seconds(self.dead_time_s),
             100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
         );
-        let Events { partial, too_large, conflicts, unchecked, not_taken, .. } = self.events;
-        for (count, says) in [
-            (partial, "of the accepted, rejected and quarantined events were partial"),
-            (too_large, "of the quarantined events were larger than any node takes; raise --event-max of the nodes"),
-            (conflicts, "events came under numbers that other data has, and are kept apart"),
-            (unchecked, "of the duplicates could not be compared: an earlier controller had decided on their numbers"),
-            (not_taken, "events of the controller's own were dropped: their run was over"),
-            (unasked, "tokens came for events that their sender did not have"),
-        ] {
-            if count > 0 {
-                let _ = writeln!(text, "{count} {says}");
-            }
+        let Events { partial, too_large, .. } = self.events;
+        if partial > 0 {
+            let _ = writeln!(text, "{partial} of the accepted, rejected and quarantined events were partial");
+        }
+        if too_large > 0 {
+            let _ = writeln!(
+                text,
+                "{too_large} of the quarantined events were larger than any node takes; raise --event-max of the nodes"
+            );
+        }
+        if self.events.not_taken > 0 {
+            let _ = writeln!(
+                text,
+                "{} events of the controller's own were dropped: their run was over, or had too many gaps",
+                self.events.not_taken
+            );
+        }
+        if unasked > 0 {
+            let _ = writeln!(text, "{unasked} tokens came for events that their sender did not have");
         }
         if refused + turned_away + misbehaved > 0 {
             let _ = writeln!(

@@ -3,11 +3,10 @@ use super::orders::Orders;
 use super::snapshot::ControllerSnapshot;
 use super::storage::StorageQueue;
 use crate::Error;
-use crate::conflicts::{Conflicts, Found, is_told};
-use hodo_daemon::{Health, Rounds, Snapshot};
+use hodo_daemon::{Rounds, Snapshot};
 use hodo_farm::Controller;
 use hodo_farm::controller::{Command, Counters, Event, Final, NodeShare};
-use hodo_farm::wire::{Hello, Verdict};
+use hodo_farm::wire::Hello;
 use hodo_io::Attendant;
 use hodo_machine::Instant;
 use std::cell::Cell;
@@ -31,9 +30,6 @@ pub struct ControllerThread {
     pub turned_away: Arc<AtomicU64>,
     /// The totals of all threads that have ended.
     pub decided: Arc<Mutex<Decided>>,
-    /// Events under numbers that other data has.
-    pub conflicts: Conflicts,
-    pub health: Arc<Health>,
     /// Orders of the operator.
     pub orders: Arc<Orders>,
     pub state: ThreadState,
@@ -52,28 +48,8 @@ pub struct ThreadState {
     decided: Cell<Decided>,
     /// The most bytes that a node takes, as of the last event that was larger.
     takes_max: u32,
-    /// Events that were quarantined because too many nodes failed or died over them.
-    quarantined: u64,
     /// Totals of nodes that have disconnected, by their numbers.
     gone: BTreeMap<u32, NodeShare>,
-}
-
-impl ThreadState {
-    /// Counts an event that was quarantined because nodes have failed over it, and tells of it.
-    #[cold]
-    fn quarantined(&mut self, verdict: &Final, health: &Health) {
-        self.quarantined += 1;
-        if self.quarantined == 1 {
-            health.add_wrong("nodes failed or died over events as often as --deaths says; they are quarantined");
-        }
-        let Final { run, event, attempts, node, .. } = verdict;
-        if is_told(self.quarantined) {
-            let count = self.quarantined;
-            tracing::error!(
-                "{count} events are quarantined, now event {event} of run {run}: {attempts} nodes failed or died over it, the last is node {node}"
-            );
-        }
-    }
 }
 
 /// The totals of a controller at its end.
@@ -83,14 +59,10 @@ pub struct Decided {
     pub events: u64,
     /// Events that lacked fragments, among those which nodes of this process decided on.
     pub partial: u64,
-    /// Events that this process quarantined because too many nodes failed or died over them.
-    pub quarantined: u64,
     /// Events that this process quarantined because no node takes so many bytes.
     pub too_large: u64,
     /// The most bytes that a node takes, if there are any of those.
     pub takes_max: u32,
-    /// Events under numbers that other data has, of all threads.
-    pub(crate) conflicts: Option<Found>,
 }
 
 impl Decided {
@@ -101,33 +73,28 @@ impl Decided {
         format!("{}{partial}", self.events)
     }
 
-    /// Checks that some node took each event and decided on it, and that no number was given to two.
+    /// Checks that some node took each event.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if an event was larger than any node takes, [`Error::Quarantined`] if no node could decide on one, and
-    /// [`Error::Conflicts`] if one had the number of other data.
+    /// [`Error::TooLarge`] if an event was larger than any node takes.
     pub fn check(&self) -> Result<(), Error> {
-        match (self.too_large, self.quarantined) {
-            (0, 0) => Found::check(self.conflicts),
-            (0, events) => Err(Error::Quarantined { events }),
-            (events, _) => Err(Error::TooLarge { events, max: self.takes_max }),
+        match self.too_large {
+            0 => Ok(()),
+            events => Err(Error::TooLarge { events, max: self.takes_max }),
         }
     }
 
-    fn of(controller: &Controller<Made>, state: &ThreadState) -> Self {
+    fn of(controller: &Controller<Made>, takes_max: u32) -> Self {
         let Counters { partial, too_large, .. } = controller.counters();
-        let ThreadState { quarantined, takes_max, .. } = *state;
-        Decided { events: controller.decided(), partial, quarantined, too_large, takes_max, conflicts: None }
+        Decided { events: controller.decided(), partial, too_large, takes_max }
     }
 
     fn plus(&self, other: &Decided) -> Decided {
         Decided {
             events: self.events + other.events,
             partial: self.partial + other.partial,
-            quarantined: self.quarantined + other.quarantined,
             too_large: self.too_large + other.too_large,
             takes_max: self.takes_max.max(other.takes_max),
-            conflicts: self.conflicts.or(other.conflicts),
         }
     }
 }
@@ -143,7 +110,7 @@ impl ControllerThread {
         let (role, number) = (hello.role.name(), hello.number);
         if taken_back > 0 {
             tracing::warn!("{role} {number} is gone: {error}; others get its {taken_back} events");
-        } else if error.is_to_be_logged() {
+        } else if error.is_misbehaviour() {
             tracing::warn!("{role} {number} is gone: {error}");
         } else {
             tracing::debug!("{role} {number} is gone: {error}");
@@ -157,18 +124,7 @@ impl Attendant for ControllerThread {
     #[inline]
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
-            Event::Verdict(verdict) => {
-                if let Some(role) = verdict.conflict {
-                    self.conflicts.add(role, verdict.node, (verdict.run, verdict.event));
-                }
-                // One that no node takes has no attempt.
-                if verdict.verdict == Verdict::Quarantined && verdict.conflict.is_none() && verdict.attempts > 0 {
-                    self.state.quarantined(&verdict, &self.health);
-                }
-                if self.storage.is_some() {
-                    self.state.verdicts.push(verdict);
-                }
-            }
+            Event::Verdict(verdict) if self.storage.is_some() => self.state.verdicts.push(verdict),
             Event::Joined { hello, .. } => {
                 tracing::debug!("{} {} has joined", hello.role.name(), hello.number);
             }
@@ -206,7 +162,7 @@ impl Attendant for ControllerThread {
         // One that was drained by an order may be told to go on.
         if self.until_done && self.state.drained && !self.state.ended.get() && controller.is_ended() {
             self.state.ended.set(true);
-            self.state.decided.set(Decided::of(controller, &self.state));
+            self.state.decided.set(Decided::of(controller, self.state.takes_max));
             self.running.fetch_sub(1, Ordering::AcqRel);
         }
         self.state.ended.get() && self.running.load(Ordering::Acquire) == 0
@@ -230,7 +186,7 @@ impl Attendant for ControllerThread {
     }
 
     fn is_drained(&self, controller: &Controller<Made>) -> bool {
-        self.state.decided.set(Decided::of(controller, &self.state));
+        self.state.decided.set(Decided::of(controller, self.state.takes_max));
         controller.is_drained()
     }
 }

@@ -8,9 +8,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long deciders may take to end behind the drain.
-const LAST: Duration = Duration::from_millis(300);
-
 /// The queue of events that wait for a decider, and of decisions for the thread that talks to the controllers.
 pub(super) struct WorkQueue {
     state: Mutex<State>,
@@ -26,14 +23,8 @@ pub(super) struct WorkQueue {
 struct State {
     waiting: VecDeque<Waiting>,
     answers: Vec<Answer>,
-    /// Whether a decider has ever decided.
-    proven: bool,
     deciders: usize,
-    /// Those that take no events for now.
-    resting: usize,
     closed: bool,
-    /// The time of the order to stop.
-    ending_at: Option<Instant>,
     waker: Option<Waker>,
 }
 
@@ -66,16 +57,7 @@ impl WorkQueue {
     pub(super) fn new(deciders: usize) -> Self {
         let (waiting, answers) = (VecDeque::new(), Vec::new());
         WorkQueue {
-            state: Mutex::new(State {
-                waiting,
-                answers,
-                proven: false,
-                deciders,
-                resting: 0,
-                closed: false,
-                ending_at: None,
-                waker: None,
-            }),
+            state: Mutex::new(State { waiting, answers, deciders, closed: false, waker: None }),
             pushed: Condvar::new(),
             ended: Condvar::new(),
             some: AtomicBool::new(false),
@@ -144,30 +126,14 @@ impl WorkQueue {
         if state.closed { None } else { state.waiting.pop_front() }
     }
 
-    /// Waits for `time`, and returns whether the end has come. Where all deciders do, and none has ever decided, what waits goes to other nodes.
+    /// Waits for `time`, and returns whether the end has come.
     fn rest(&self, time: Duration) -> bool {
-        let mut state = self.state();
-        state.resting += 1;
-        if state.resting == state.deciders && !state.proven {
-            let waiting = std::mem::take(&mut state.waiting);
-            for Waiting { job, .. } in waiting {
-                let decision = Decision::Failed("no decider here has decided on any event so far".to_owned());
-                self.add(&mut state, Answer { job, decision, began: job.came });
-            }
-        }
-        let waited = self.ended.wait_timeout_while(state, time, |state| !state.closed);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        state.resting -= 1;
-        state.closed
+        let waited = self.ended.wait_timeout_while(self.state(), time, |state| !state.closed);
+        waited.unwrap_or_else(PoisonError::into_inner).0.closed
     }
 
     fn answer(&self, answer: Answer) {
         let mut state = self.state();
-        state.proven |= !matches!(answer.decision, Decision::Failed(_));
-        self.add(&mut state, answer);
-    }
-
-    fn add(&self, state: &mut State, answer: Answer) {
         state.answers.push(answer);
         let was_taken = !self.some.swap(true, Ordering::Release);
         if let Some(waker) = state.waker.as_ref().filter(|_| was_taken) {
@@ -175,19 +141,10 @@ impl WorkQueue {
         }
     }
 
-    /// Notes that the nodes are to stop.
-    pub(super) fn begin_to_end(&self) {
-        self.state().ending_at.get_or_insert(self.clock.now());
-    }
-
-    /// Closes the queue, and waits until the deciders are gone, but not longer than shortly behind the `drain`, which has begun with the
-    /// order to stop.
-    pub(super) fn close(&self, drain: Duration) {
+    /// Closes the queue, and waits until the deciders are gone, but not longer than `within`.
+    pub(super) fn close(&self, within: Duration) {
         let mut state = self.state();
         state.closed = true;
-        let now = self.clock.now();
-        let end = state.ending_at.unwrap_or(now) + drain + LAST;
-        let within = if now < end { end - now } else { Duration::ZERO };
         state.waiting.clear();
         self.pushed.notify_all();
         self.ended.notify_all();

@@ -17,14 +17,15 @@
 //! | 8..12 | verdict | 0 accept, 1 reject, 2 failed |
 //! | 12..16 | length | bytes that are stored in place of the event, which follow; 0 for the event itself |
 
-use super::{KILLED, Needed};
+use super::watch::{Watch, Watching};
 use crate::{Decider, Decision, Undecided};
 use hodo_io::Clock;
-use hodo_io::program::{Program, Talk, Talked};
+use hodo_io::process::await_end;
 use hodo_machine::{Bytes, Instant};
 use std::ffi::OsString;
-use std::io;
-use std::process::Command;
+use std::io::{self, BufReader, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 const QUESTION: usize = 20;
@@ -35,8 +36,6 @@ const AGAIN: Duration = Duration::from_millis(100);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 /// How long a process may take to end when its input has.
 const GRACE: Duration = Duration::from_secs(1);
-/// Bytes that it may still print then.
-const LAST_WORDS_MAX: usize = 1 << 20;
 
 /// Decides by asking a process, which is started again when it ends.
 pub struct Process {
@@ -44,7 +43,7 @@ pub struct Process {
     worker: usize,
     within: Duration,
     output_max: u32,
-    needed: Needed,
+    watching: Watching,
     clock: Clock,
     running: Option<Running>,
     /// Times in a row that it could not be started, or gave no answer.
@@ -53,20 +52,20 @@ pub struct Process {
 }
 
 struct Running {
-    program: Program,
-    /// The bytes that it has printed beyond its last answer.
-    said: Vec<u8>,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl Process {
     /// Creates a process for this worker, which is not started yet.
-    pub fn new(command: &[OsString], worker: usize, within: Duration, output_max: u32, needed: &Needed) -> Self {
+    pub fn new(command: &[OsString], worker: usize, within: Duration, output_max: u32, watch: &Watch) -> Self {
         Process {
             command: command.to_vec(),
             worker,
             within,
             output_max,
-            needed: needed.clone(),
+            watching: watch.place(),
             clock: Clock::start(),
             running: None,
             failures: 0,
@@ -77,7 +76,12 @@ impl Process {
     fn start(&self) -> io::Result<Running> {
         let mut command = Command::new(&self.command[0]);
         command.args(&self.command[1..]).env("HODO_WORKER", self.worker.to_string());
-        Ok(Running { program: Program::start(&mut command, false)?, said: Vec::new() })
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        // A group of its own: Ctrl-C is for the node, and whatever it starts ends with it.
+        let mut child = command.process_group(0).spawn()?;
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("standard output is piped"));
+        Ok(Running { child, stdin, stdout })
     }
 
     /// Notes a failure, and when the process may be started again: after the first one, at once.
@@ -92,57 +96,29 @@ impl Process {
 
     /// Ends the process. Returns how it has ended.
     fn end(&mut self, grace: Duration) -> String {
-        let Some(Running { mut program, .. }) = self.running.take() else { return "is not there".to_owned() };
-        program.close_input();
+        let Some(mut running) = self.running.take() else { return "is not there".to_owned() };
+        drop(running.stdin.take());
         if !grace.is_zero() {
-            // What it says now is no answer. Where it cannot be awaited, it is killed next.
-            let _ = program.talk(&mut Talk {
-                input: &[],
-                closes_input: true,
-                output: &mut Vec::new(),
-                is_enough: &|said| said.len() > LAST_WORDS_MAX,
-                awaits_end: true,
-                within: grace,
-                is_needed: &|| (self.needed)(),
-            });
+            self.watching.begin(running.child.id(), grace);
+            // Where it cannot be awaited, it is killed next.
+            let _ = await_end(running.child.id());
+            self.watching.end();
         }
-        program.end().map_or_else(|why| why.to_string(), |status| format!("has ended ({status})"))
+        self.watching.kill();
+        running.child.wait().map_or_else(|why| why.to_string(), |status| format!("has ended ({status})"))
     }
 }
 
 impl Running {
-    fn ask(
-        &mut self,
-        event: &Undecided,
-        output_max: u32,
-        within: Duration,
-        needed: &Needed,
-    ) -> Result<Decision, Wrong> {
-        let is_whole = |said: &[u8]| match said.first_chunk().map(|head| answer(head, event.event, output_max)) {
-            None => false,
-            Some(Ok((_, length))) => said.len() >= ANSWER + length as usize,
-            // There is nothing more to be waited for.
-            Some(Err(_)) => true,
-        };
-        let talked = self.program.talk(&mut Talk {
-            input: &[&question(event), &event.bytes],
-            closes_input: false,
-            output: &mut self.said,
-            is_enough: &is_whole,
-            awaits_end: false,
-            within,
-            is_needed: &|| needed(),
-        });
-        match talked {
-            Ok(Talked::Enough) => {}
-            Ok(Talked::Late) => return Err(Wrong::Late),
-            Ok(Talked::Dropped) => return Err(Wrong::Killed),
-            Ok(Talked::Ended | Talked::Closed) | Err(_) => return Err(Wrong::Ended),
-        }
-        let head = self.said.first_chunk().ok_or(Wrong::Ended)?;
-        let (verdict, length) = answer(head, event.event, output_max).map_err(Wrong::Garbage)?;
-        let rest = self.said.split_off(ANSWER + length as usize);
-        let output = std::mem::replace(&mut self.said, rest).split_off(ANSWER);
+    fn ask(&mut self, event: &Undecided, output_max: u32) -> Result<Decision, Wrong> {
+        let stdin = self.stdin.as_mut().ok_or(Wrong::Ended)?;
+        let written = stdin.write_all(&question(event)).and_then(|()| stdin.write_all(&event.bytes));
+        written.and_then(|()| stdin.flush()).map_err(|_| Wrong::Ended)?;
+        let mut head = [0; ANSWER];
+        self.stdout.read_exact(&mut head).map_err(|_| Wrong::Ended)?;
+        let (verdict, length) = answer(&head, event.event, output_max).map_err(Wrong::Garbage)?;
+        let mut output = vec![0; length as usize];
+        self.stdout.read_exact(&mut output).map_err(|_| Wrong::Ended)?;
         Ok(match verdict {
             Verdict::Accept if output.is_empty() => Decision::Accept,
             Verdict::Accept => Decision::AcceptAs(Bytes::from(output)),
@@ -153,10 +129,6 @@ impl Running {
 }
 
 enum Wrong {
-    /// The process has taken too long.
-    Late,
-    /// The node ends, and the process with it.
-    Killed,
     /// The process no longer reads or writes.
     Ended,
     /// The answer of the process is malformed; the text says how.
@@ -187,20 +159,23 @@ impl Decider for Process {
 
     fn decide(&mut self, event: &Undecided) -> Decision {
         let Some(running) = &mut self.running else { return Decision::Failed("the decider is not there".to_owned()) };
-        let wrong = match running.ask(event, self.output_max, self.within, &self.needed) {
-            Ok(decision) => {
+        self.watching.begin(running.child.id(), self.within);
+        let asked = running.ask(event, self.output_max);
+        let was_late = self.watching.end();
+        let wrong = match asked {
+            Ok(decision) if !was_late => {
                 self.failures = 0;
                 return decision;
             }
+            Ok(_) => Wrong::Ended,
             Err(wrong) => wrong,
         };
         // One that has closed its output may be about to end, and then says more with its status.
-        let grace = if matches!(wrong, Wrong::Ended) { GRACE } else { Duration::ZERO };
+        let grace = if matches!(wrong, Wrong::Ended) && !was_late { GRACE } else { Duration::ZERO };
         let ended = self.end(grace);
         self.fail();
         Decision::Failed(match wrong {
-            Wrong::Late => format!("the decider took longer than {:?}; restarting it", self.within),
-            Wrong::Killed => KILLED.to_owned(),
+            _ if was_late => format!("the decider took longer than {:?}; restarting it", self.within),
             Wrong::Ended => format!("the decider {ended}; restarting it"),
             Wrong::Garbage(why) => format!("{why}; restarting the decider"),
         })
@@ -275,7 +250,7 @@ mod tests {
 
     fn shell(script: &str, within: Duration) -> Process {
         let command: Vec<OsString> = ["sh", "-c", script].map(OsString::from).to_vec();
-        Process::new(&command, 0, within, 100, &super::super::always())
+        Process::new(&command, 0, within, 100, &Watch::start().expect("a thread"))
     }
 
     fn why(process: &mut Process, number: u64) -> String {
@@ -315,22 +290,9 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_waited_for() {
-        let mut process = Process::new(&["/there/is/none".into()], 0, LONG, 100, &super::super::always());
+        let watch = Watch::start().expect("a thread");
+        let mut process = Process::new(&["/there/is/none".into()], 0, LONG, 100, &watch);
         let (first, second) = (process.rests(), process.failures);
         assert!(first.is_some_and(|rest| rest <= AGAIN) && second == 2);
-    }
-
-    #[test]
-    fn one_that_ends_and_leaves_a_child_behind_with_its_pipes_is_told_of_at_once() {
-        let said = why(&mut shell("setsid sleep 60 & exit 3", LONG), 1);
-        assert!(said.contains("exit status: 3"), "{said}");
-    }
-
-    #[test]
-    fn one_that_nobody_needs_any_more_is_ended() {
-        let command: Vec<OsString> = ["sh", "-c", "setsid sleep 60 & sleep 60"].map(OsString::from).to_vec();
-        let needed: Needed = std::sync::Arc::new(|| false);
-        let said = why(&mut Process::new(&command, 0, LONG, 100, &needed), 1);
-        assert_eq!(said, KILLED);
     }
 }

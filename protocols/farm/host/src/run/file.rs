@@ -146,11 +146,11 @@ pub struct Group {
     pub place: String,
 }
 
-/// Reads a file, which is a regular one, in a process of its own. `commands` has the options of the roles.
+/// Reads a file. `commands` has the options of the roles.
 pub fn read(path: &Path, commands: &dyn CommandLine) -> Result<Farm, Error> {
     let name = path.display().to_string();
-    let text = hodo_io::files::read_text_apart(path)
-        .map_err(|why| Error::Settings(format!("{name}: cannot be read: {why}")))?;
+    let text =
+        hodo_io::files::read_text(path).map_err(|why| Error::Settings(format!("{name}: cannot be read: {why}")))?;
     parse(Source { name: &name, text: &text }, commands)
 }
 

@@ -1,9 +1,7 @@
-use super::sources::Waits;
 use crate::Error;
-use crate::controller::REMEMBERED;
 use crate::wire::Hello;
 use core::time::Duration;
-use hodo_machine::{Address, Allowance, Peer, codes};
+use hodo_machine::{Address, Peer, codes};
 
 codes! {
     /// The treatment of an event of which fragments are missing.
@@ -26,13 +24,8 @@ pub struct BuilderConfig {
     pub number: u32,
     /// Sources expected: they have the numbers from 0 on.
     pub sources: u32,
-    /// How long a source is waited for that has closed its connection. A fragment whose number its source has passed is waited for a
-    /// tenth of it, over datagrams all of it.
+    /// How long the fragments of an event are waited for, from the first on.
     pub patience: Duration,
-    /// How long a source is waited for that is connected, or silent, and gives nothing; then it counts as gone until it gives something.
-    pub behind: Duration,
-    /// How long sources are waited for that have never come, after the first one came; `None` for ever.
-    pub start_without: Option<Duration>,
     /// The treatment of an event of which fragments are missing then.
     pub incomplete: Incomplete,
     /// The largest fragment in bytes.
@@ -49,11 +42,6 @@ pub struct BuilderConfig {
     pub silence: Duration,
     /// Differs each time that the program starts.
     pub instance: u64,
-    /// Fragments whose checksums are remembered where their numbers are consecutive, of all sources together, at 4 bytes each.
-    pub remembered: usize,
-    /// The memory that may be retained for sources: what has come in part, what is not read, and whole fragments and gaps, for which the
-    /// bounds above hold beyond five eighths of it.
-    pub allowance: Allowance,
 }
 
 impl BuilderConfig {
@@ -65,26 +53,15 @@ impl BuilderConfig {
             number: 0,
             sources,
             patience: Duration::from_secs(2),
-            behind: Duration::from_secs(30),
-            start_without: None,
             incomplete: Incomplete::Forward,
             fragment_max: 1 << 20,
-            pool_bytes: 128 << 20,
+            pool_bytes: 256 << 20,
             source_credits: 4096,
             datagrams: false,
             greeting: Duration::from_secs(2),
             silence: Duration::from_millis(1000),
             instance: 0,
-            remembered: REMEMBERED,
-            allowance: Allowance::DEFAULT,
         }
-    }
-
-    /// Returns how long fragments are waited for.
-    pub(crate) fn waits(&self) -> Waits {
-        let BuilderConfig { patience, behind, start_without, .. } = *self;
-        let order = if self.datagrams { patience } else { patience / 10 };
-        Waits { patience, behind, start_without, order }
     }
 
     /// Bytes of fragments that a source may have unanswered.
@@ -134,28 +111,6 @@ pub enum Event {
         /// Fragments that it lacks.
         missing: u32,
     },
-    /// A source gave nothing for so long although events waited for it: it counts as gone until it gives something.
-    Behind {
-        /// The number of the source.
-        source: u32,
-        /// How long.
-        within: Duration,
-    },
-    /// The run starts without a source that has never come.
-    StartedWithout {
-        /// The number of the source.
-        source: u32,
-    },
-    /// A source gave other data under a number that it had given, or was the first of those whose event the controller found other data for:
-    /// this was kept apart.
-    Conflict {
-        /// The run of the event.
-        run: u32,
-        /// The number of the event.
-        event: u64,
-        /// The number of the source.
-        source: u32,
-    },
     /// An event that the controller does not take because of its size: it was given up.
     TooLarge {
         /// The run of the event.
@@ -188,9 +143,7 @@ pub struct Counters {
     pub late_fragments: u64,
     /// Fragments that came again.
     pub duplicate_fragments: u64,
-    /// Fragments, or whole events, under numbers that other data has: they were kept apart.
-    pub conflicts: u64,
-    /// Fragments of runs that are not open.
+    /// Fragments of runs that are over, or with too many gaps before them.
     pub unexpected_fragments: u64,
     /// Events with their verdict.
     pub answered: u64,
@@ -198,18 +151,12 @@ pub struct Counters {
     pub duplicates: u64,
     /// Nanoseconds during which the controller took nothing although there was something.
     pub dead_time_ns: u64,
-    /// Nanoseconds during which sources could give nothing since events waited for others.
-    pub held_back_ns: u64,
-    /// Times that a source gave nothing for too long, and counted as gone.
-    pub counted_gone: u64,
     /// Datagrams that could not be read, or were out of place.
     pub bad_datagrams: u64,
     /// Connections refused before they had greeted.
     pub refused: u64,
     /// Connections ended because the peer broke the rules.
     pub misbehaved: u64,
-    /// Connections ended because they had most of too much memory.
-    pub closed_for_memory: u64,
     /// Events of which fragments are awaited now.
     pub events_open: u64,
     /// Built events that wait for their verdict now.

@@ -1,8 +1,7 @@
-use super::assembly::{Claim, Key, Known};
+use super::assembly::{Claim, Known};
 use super::{Builder, Member, source};
 use crate::Error;
 use crate::inbound::{Inbound, Message};
-use crate::sums::Sums;
 use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token, Verdict};
 use hodo_machine::{Instant, Peer};
 
@@ -18,7 +17,6 @@ impl Builder {
         if outcome.is_err() {
             self.counters.bad_datagrams += 1;
         }
-        self.charge(peer);
     }
 
     fn messages(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) -> Result<(), Error> {
@@ -41,7 +39,7 @@ impl Builder {
                         self.end(peer, error);
                     }
                 }
-                (Member::Source(_), message @ (Message::Ping(_) | Message::Pong | Message::Drain(_))) => {
+                (Member::Source(_), message @ (Message::Ping(_) | Message::Pong | Message::Drain)) => {
                     self.message(now, peer, message)?;
                 }
                 (_, other) => return Err(Error::Unexpected { kind: other.kind() }),
@@ -67,51 +65,39 @@ impl Builder {
         if giver.hello.number != segment.source {
             return Err(Error::Unexpected { kind: Kind::Segment.code() });
         }
-        if !data.is_empty() {
-            self.assembly.sources.progress(now, segment.source);
-        }
         let Segment { run, event, kind, total, .. } = segment;
         // One without data only asks for what is here.
         let is_fragment = !data.is_empty() || total == 0;
-        let claim = Claim { source: segment.source, peer, serial: giver.serial, length: total, flags: 0 };
-        let known = self.assembly.knows((run, event), &claim);
-        // What this program gave a moment ago comes again only because its answer was lost. Anything else is compared once it is whole; one
-        // segment is at once.
-        let is_compared = known != Known::No && is_fragment && segment.length == total;
-        let is_other = is_compared && self.is_other((run, event), claim.source, kind, data);
-        let (credits, window) = (self.config.source_credits, self.config.window());
-        let is_to_compare = is_other
-            || known != Known::No
-                && !self.recent.has(claim.source, (run, event))
-                && self.segments.may_compare(&segment, is_fragment, (credits, window));
-        if is_to_compare && self.is_in_conflict((run, event), claim.source) {
-            self.lines.say(peer, &Lacks::here(run, event).encode());
-            return self.lines.check_owed(peer);
-        }
-        if known != Known::No && !is_to_compare {
+        let claim = Claim { source: segment.source, peer, serial: giver.serial, length: total };
+        match self.assembly.knows((run, event), &claim) {
+            Known::No => {}
             // The first segment speaks for the others.
-            return if segment.offset > 0 { Ok(()) } else { self.again(known, (run, event), claim, is_fragment) };
+            Known::Here | Known::Decided if segment.offset > 0 => return Ok(()),
+            Known::Here => {
+                self.counters.duplicate_fragments += u64::from(is_fragment);
+                self.assembly.claim((run, event), claim);
+                self.lines.say(peer, &Lacks::here(run, event).encode());
+                return self.lines.check_owed(peer);
+            }
+            Known::Decided => {
+                // Its token was lost, or that of the connection before.
+                self.counters.duplicate_fragments += u64::from(is_fragment);
+                let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
+                self.lines.say(peer, &token.encode());
+                return self.lines.check_owed(peer);
+            }
         }
         if !is_fragment {
             let parts = self.segments.lacking(&segment);
             self.lines.say(peer, &Lacks { run, event, parts }.encode());
             return self.lines.check_owed(peer);
         }
+        let (credits, window) = (self.config.source_credits, self.config.window());
         let Some(payload) = self.segments.offer(&segment, data, credits, window) else { return Ok(()) };
-        let is_to_sum = known != Known::No && !is_compared;
-        let is_same = is_to_sum && !self.is_other((run, event), claim.source, kind, &payload);
-        if is_same || is_compared && !is_other {
-            self.recent.add(claim.source, (run, event));
-            return self.again(known, (run, event), claim, is_fragment);
-        }
         let Some(giver) = source(&mut self.lines, peer, claim.serial) else { return Ok(()) };
         let outcome = giver.enter(total).and_then(|()| self.fragment(now, (run, event), claim, kind, payload));
-        if outcome.is_ok() {
-            self.recent.add(claim.source, (run, event));
-        }
-        let is_here = self.assembly.knows((run, event), &claim) == Known::Here;
         match outcome {
-            Ok(()) if is_here || self.is_in_conflict((run, event), claim.source) => {
+            Ok(()) if self.assembly.knows((run, event), &claim) == Known::Here => {
                 self.lines.say(peer, &Lacks::here(run, event).encode());
             }
             Ok(()) => {}
@@ -125,29 +111,5 @@ impl Builder {
             Err(error) => self.end(peer, error),
         }
         outcome
-    }
-
-    /// Tells a source that its fragment is here, or its event has its verdict: the answer was lost, or that of the connection before.
-    fn again(&mut self, known: Known, (run, event): Key, claim: Claim, is_fragment: bool) -> Result<(), Error> {
-        self.counters.duplicate_fragments += u64::from(is_fragment);
-        if known == Known::Here {
-            self.assembly.claim((run, event), claim);
-            self.lines.say(claim.peer, &Lacks::here(run, event).encode());
-        } else {
-            let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
-            self.lines.say(claim.peer, &token.encode());
-        }
-        self.lines.check_owed(claim.peer)
-    }
-
-    /// Tells whether a whole fragment of a known event is other data than its source has given, or came too late.
-    fn is_other(&self, key: Key, source: u32, kind: Kind, data: &[u8]) -> bool {
-        let sum = (kind != Kind::Skip).then(|| Sums::sum(data));
-        self.assembly.is_other(key, source, sum)
-    }
-
-    /// Tells whether a fragment of a source, whose number other data has, awaits its token.
-    fn is_in_conflict(&self, key: Key, source: u32) -> bool {
-        self.conflicts.get(&key).is_some_and(|all| all.iter().any(|claim| claim.source == source))
     }
 }

@@ -1,10 +1,9 @@
-use super::assembly::{Assembly, Claim, HELD, Key, Outcome};
+use super::assembly::{Claim, HELD, Outcome};
 use super::{Builder, Event, Member, source};
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
-use crate::sums::Sums;
-use crate::wire::{FLAG_DUPLICATE, FLAG_ENDS, FLAG_WITHOUT, Header, Hello, Kind, Role, Verdict};
+use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Role, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Closed, Instant, Peer};
 
@@ -12,13 +11,7 @@ impl Builder {
     pub(super) fn received(&mut self, now: Instant, peer: Peer, mut bytes: &[u8]) {
         loop {
             let outcome = match self.lines.next(now, peer, &mut bytes) {
-                Ok(None) => {
-                    let amid = self.lines.at(peer).filter(|line| line.inbound.is_amid());
-                    if let Some(Member::Source(giver)) = amid.map(|line| &line.state) {
-                        self.assembly.sources.progress(now, giver.hello.number);
-                    }
-                    return self.charge(peer);
-                }
+                Ok(None) => return,
                 Ok(Some(message)) => self.message(now, peer, message),
                 Err(error) => Err(error),
             };
@@ -33,10 +26,7 @@ impl Builder {
         match (&mut line.state, message) {
             (Member::Source(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
-                if kind == Kind::Conflict {
-                    return Err(Error::Unexpected { kind: kind.code() });
-                }
-                let claim = Claim { source: giver.hello.number, peer, serial: giver.serial, length, flags: 0 };
+                let claim = Claim { source: giver.hello.number, peer, serial: giver.serial, length };
                 let key = (giver.run, event);
                 self.fragment(now, key, claim, kind, payload.unwrap_or_default())
             }
@@ -44,8 +34,8 @@ impl Builder {
                 giver.run = run;
                 Ok(())
             }
-            (Member::Source(_), Message::Drain(value)) => {
-                self.source_drains(now, peer, value);
+            (Member::Source(giver), Message::Drain) => {
+                giver.drained = giver.told_to_drain;
                 Ok(())
             }
             (Member::Greeting { host }, Message::Hello(hello)) => {
@@ -71,25 +61,14 @@ impl Builder {
             return Err(Error::WrongRole { role: hello.role });
         }
         let (number, sources) = (hello.number, self.config.sources);
-        let place = *self.places.get(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
-        if let Some(before) = place.filter(|before| *before != peer) {
-            // Two that are there at once would give different data under the same numbers.
-            if matches!(self.lines.at(before).map(|line| &line.state), Some(Member::Source(giver)) if giver.hello.instance != hello.instance)
-            {
-                return Err(Error::Replaced { number });
-            }
+        let place = self.places.get_mut(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
+        if let Some(before) = place.replace(peer).filter(|before| *before != peer) {
             self.end(before, Error::Replaced { number });
         }
-        if self.assembly.sources.tell(number, hello.instance) {
-            return Err(Error::Behind { seconds: self.assembly.sources.behind().as_secs() });
-        }
-        self.places[number as usize] = Some(peer);
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
         let is_draining = self.draining.is_some() || self.sender.is_draining() || !self.assembly.has_runs();
         self.segments.forget(number);
-        self.recent.came(number, hello.instance);
-        self.assembly.joined(now, number, hello.instance);
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
             let giver = Giver { told_to_drain: is_draining, ..Giver::new(hello, serial, 0, credits, window) };
@@ -107,7 +86,7 @@ impl Builder {
         let (credits, window, is_draining) = (giver.credits, giver.window, giver.told_to_drain);
         let answer = Hello {
             role: Role::Builder,
-            flags: FLAG_ENDS,
+            flags: 0,
             number: self.config.number,
             credits,
             window,
@@ -140,12 +119,11 @@ impl Builder {
             // It was on its way when its source was told to wait, and comes again.
             return Err(Error::Closed(Closed::Finished));
         }
-        let sum = (kind != Kind::Skip).then(|| Sums::sum(&payload));
-        let outcome = self.assembly.offer(now, (run, event), claim, kind, payload.clone(), sum);
+        let outcome = self.assembly.offer(now, (run, event), claim, kind, payload);
         match outcome.inspect_err(|_| self.counters.unexpected_fragments += 1)? {
             Outcome::Waits => {}
             Outcome::Completes => self.give((run, event)),
-            Outcome::Late => self.is_late(claim.source),
+            Outcome::Late => self.counters.late_fragments += 1,
             Outcome::Duplicate => {
                 self.counters.duplicate_fragments += 1;
                 let lines = &mut self.lines;
@@ -155,35 +133,7 @@ impl Builder {
                 self.counters.duplicate_fragments += 1;
                 self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);
             }
-            Outcome::TooLate => {
-                self.is_late(claim.source);
-                self.tell(&claim, run, event, Verdict::Incomplete, FLAG_WITHOUT);
-            }
-            Outcome::Conflict => self.conflict((run, event), claim, payload),
         }
-        self.look_at_room(&claim);
         self.lines.check_owed(claim.peer)
-    }
-
-    /// Counts a fragment without which its event went on.
-    fn is_late(&mut self, source: u32) {
-        self.counters.late_fragments += 1;
-        self.assembly.sources.late(source);
-    }
-
-    /// Gives a fragment whose number other data has on, as an event behind the one that has the number. Its token says what became
-    /// of it.
-    fn conflict(&mut self, (run, event): Key, claim: Claim, payload: Bytes) {
-        self.counters.conflicts += 1;
-        self.events.push_back(Event::Conflict { run, event, source: claim.source });
-        self.conflicts.entry((run, event)).or_default().push_back(claim);
-        self.assembly.hold(&claim);
-        if let Some(payload) = self.assembly.keep_conflict((run, event), claim.source, payload) {
-            self.give_conflict((run, event), claim.source, &payload);
-        }
-    }
-
-    pub(super) fn give_conflict(&mut self, (run, event): Key, source: u32, payload: &Bytes) {
-        self.sender.give(run, event, Kind::Conflict, Assembly::alone(source, payload));
     }
 }

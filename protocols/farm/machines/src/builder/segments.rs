@@ -54,7 +54,7 @@ impl Segments {
             return self.offer(segment, data, credits, window);
         }
         let (start, end) = (u64::from(segment.offset), u64::from(segment.offset) + u64::from(segment.length));
-        let is_full = pending.came.ranges() >= PARTS_MAX;
+        let is_full = pending.came.as_slice().len() >= PARTS_MAX;
         if is_full && !pending.came.touches(start..end) {
             return None;
         }
@@ -64,17 +64,6 @@ impl Segments {
             return None;
         }
         self.take(&key).map(|pending| pending.bytes.freeze())
-    }
-
-    /// Tells whether the fragment of a known event is to be compared once it is whole. One who only asks believes that it has been here.
-    /// Half of what a source may have is for events that are not known, as what comes late may begin one that is never whole.
-    pub(crate) fn may_compare(&self, segment: &Segment, is_fragment: bool, (credits, window): (u32, u64)) -> bool {
-        if self.pending.contains_key(&(segment.source, segment.run, segment.event)) {
-            return true;
-        }
-        let (count, bytes) = self.of_source.get(&segment.source).copied().unwrap_or_default();
-        let has_room = count < credits / 2 && bytes + u64::from(segment.total) <= window / 2;
-        is_fragment && (segment.length == segment.total || has_room)
     }
 
     fn take(&mut self, key: &Key) -> Option<Pending> {
@@ -88,7 +77,7 @@ impl Segments {
     /// Returns the first parts of a fragment that have not come.
     pub(crate) fn lacking(&self, segment: &Segment) -> Vec<Range<u32>> {
         let pending = self.pending.get(&(segment.source, segment.run, segment.event));
-        let came = pending.map(|pending| pending.came.iter()).into_iter().flatten();
+        let came = pending.map(|pending| pending.came.as_slice()).into_iter().flatten();
         let (mut parts, mut from) = (Vec::new(), 0);
         for range in came {
             // Within a fragment, whose length is of 28 bits.
@@ -101,11 +90,6 @@ impl Segments {
             parts.push(from as u32..segment.total);
         }
         parts
-    }
-
-    /// Returns the bytes of memory for fragments of a source that are pending.
-    pub(crate) fn bytes(&self, source: u32) -> u64 {
-        self.of_source.get(&source).map_or(0, |(_, bytes)| *bytes)
     }
 
     /// Forgets what came of a source, which begins anew.
@@ -191,7 +175,7 @@ mod tests {
         let mut segments = Segments::default();
         let mut offer = |offset, length| {
             let whole = segments.offer(&segment(offset, length), &[1; 2][..length as usize], 4, 1 << 20);
-            let parts = segments.pending.values().map(|pending| pending.came.ranges()).max();
+            let parts = segments.pending.values().map(|pending| pending.came.as_slice().len()).max();
             assert!(parts.is_none_or(|parts| parts <= PARTS_MAX));
             whole
         };

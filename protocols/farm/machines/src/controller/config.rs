@@ -1,11 +1,11 @@
 use super::{FarCounters, NodeShare, Pace};
 use crate::Error;
-use crate::wire::{Hello, Role, Verdict};
+use crate::wire::{Hello, Verdict};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
 use core::time::Duration;
-use hodo_machine::{Address, Allowance, Peer, Pool, codes};
+use hodo_machine::{Address, Peer, codes};
 
 codes! {
     /// The policy by which a node is chosen for the next event.
@@ -77,31 +77,7 @@ pub struct ControllerConfig {
     pub nodes: Vec<Address>,
     /// Differs each time that the program starts.
     pub instance: u64,
-    /// Events whose checksums are remembered where their numbers are consecutive, at 4 bytes each.
-    pub remembered: usize,
-    /// The memory that may be retained for peers: what has come in part, what is not read, and events in hand and gaps, for which the bounds
-    /// above hold beyond five eighths of it.
-    pub allowance: Allowance,
-    /// The memory that is retained by all threads together.
-    pub shared: Pool,
 }
-
-impl ControllerConfig {
-    /// Returns the bytes that a source may have unanswered.
-    pub(crate) fn window(&self) -> u64 {
-        (self.pool_bytes / u64::from(self.sources_max.max(1))).max(u64::from(self.event_max))
-    }
-
-    /// Returns the allowance, raised where more output may arrive.
-    pub(crate) fn allowance(&self) -> Allowance {
-        let Allowance { peer_bytes, host_bytes, bytes, .. } = self.allowance;
-        let [peer_bytes, host_bytes, bytes] = [peer_bytes, host_bytes, bytes].map(|of| of.max(self.output_bytes));
-        Allowance { peer_bytes, host_bytes, bytes, ..self.allowance }
-    }
-}
-
-/// Events whose checksums are remembered unless the settings say otherwise: 16 MiB.
-pub const REMEMBERED: usize = 4 << 20;
 
 impl Default for ControllerConfig {
     fn default() -> Self {
@@ -112,8 +88,8 @@ impl Default for ControllerConfig {
             policy: Policy::TokenFifo,
             credits_max: 64,
             event_max: 16 << 20,
-            pool_bytes: 128 << 20,
-            output_bytes: 224 << 20,
+            pool_bytes: 256 << 20,
+            output_bytes: 256 << 20,
             source_credits: 4096,
             sources_max: 64,
             source_idle: Duration::from_secs(10),
@@ -130,9 +106,6 @@ impl Default for ControllerConfig {
             without_tokens: false,
             nodes: Vec::new(),
             instance: 0,
-            remembered: REMEMBERED,
-            allowance: Allowance::DEFAULT,
-            shared: Pool::default(),
         }
     }
 }
@@ -218,9 +191,6 @@ pub struct Final {
     pub verdict: Verdict,
     /// Whether fragments of it were missing.
     pub partial: bool,
-    /// The role of who gave this, if other data has its number: `node` is then the number of who it was, and this has no verdict of
-    /// its own.
-    pub conflict: Option<Role>,
     /// The node that gave the verdict.
     pub node: u32,
     /// How often it was given to a node.

@@ -71,13 +71,13 @@ impl<S: Supply> Controller<S> {
     /// Gives a suspect to a node that has nothing else, and gets nothing else meanwhile.
     #[cold]
     pub(super) fn dispatch_suspect(&mut self, now: Instant, out: &mut Outbox) -> Option<Peer> {
-        while let Some((length, failures)) = self.suspects.front().map(|held| (held.payload.len(), held.failures)) {
+        while let Some(length) = self.suspects.front().map(|held| held.payload.len()) {
             if let Some(max) = self.queue.too_small_for(length) {
                 let held = self.suspects.pop_front()?;
                 self.too_large(held, max);
                 return None;
             }
-            let Some(peer) = self.queue.to_reserve(&mut self.lines, (length, failures)) else { break };
+            let Some(peer) = self.queue.to_reserve(&mut self.lines, length) else { break };
             let Some((_, node)) = node(&mut self.lines, peer) else { break };
             node.reserved = self.suspects.pop_front();
         }
@@ -108,7 +108,7 @@ impl<S: Supply> Controller<S> {
     /// Quarantines an event that no node takes, the largest bound of theirs being `max`.
     #[cold]
     fn too_large(&mut self, held: PendingEvent, max: u32) {
-        let (data, attempts) = (held.payload.clone(), held.failures.count());
+        let (data, attempts) = (held.payload.clone(), held.deaths);
         let (run, event, size) = (held.run, held.event, data.len() as u32);
         self.counters.too_large += 1;
         self.decide(held, Verdict::Quarantined, (0, attempts), data);
@@ -133,8 +133,7 @@ impl<S: Supply> Controller<S> {
         self.counters.given += 1;
         self.counters.given_bytes += length as u64;
         if node.answers() {
-            let ahead = node.flight.enter(length);
-            node.given.push_back(Dispatched { held, at: now, ahead });
+            node.given.push_back(Dispatched { held, at: now });
         } else {
             // It never says what became of it, and takes the next one as soon as its connection does.
             node.credits += 1;

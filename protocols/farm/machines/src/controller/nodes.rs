@@ -1,8 +1,7 @@
 use super::Policy;
-use super::flight::Flight;
 use crate::Error;
 use crate::lines::{Line, Lines};
-use crate::wire::{FLAG_NO_TOKENS, FLAG_TIMES, Hello, Kind, Token};
+use crate::wire::{FLAG_NO_TOKENS, Hello, Kind, Token};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -14,43 +13,13 @@ pub(crate) struct PendingEvent {
     pub(crate) run: u32,
     pub(crate) event: u64,
     pub(crate) kind: Kind,
-    /// The nodes that failed or died over it.
-    pub(crate) failures: Failures,
+    /// Nodes that failed or died over it.
+    pub(crate) deaths: u8,
     /// Whether its stages are.
     pub(crate) stamped: bool,
     pub(crate) payload: Bytes,
     pub(crate) origin: Origin,
     pub(crate) came: Instant,
-}
-
-/// The nodes that failed or died over an event, by the numbers of their greetings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Failures {
-    count: u8,
-    /// The numbers of the last nodes, and the lower half of each one's instance.
-    at: [(u32, u32); 3],
-}
-
-/// No node has failed over it.
-pub(crate) const NONE: Failures = Failures { count: 0, at: [(0, 0); 3] };
-
-impl Failures {
-    /// Returns how often one failed.
-    pub(crate) const fn count(self) -> u8 {
-        self.count
-    }
-
-    /// Adds one.
-    pub(crate) fn add(&mut self, node: &Hello) {
-        self.at[usize::from(self.count) % self.at.len()] = (node.number, node.instance as u32);
-        self.count = self.count.saturating_add(1);
-    }
-
-    /// Tells whether this node was among the last. One that has started again has its number, unless several have it.
-    fn has(&self, node: &Hello, is_shared: impl Fn() -> bool) -> bool {
-        let mut last = self.at.iter().take(usize::from(self.count)).filter(|(number, _)| *number == node.number);
-        last.any(|(_, instance)| *instance == node.instance as u32 || !is_shared())
-    }
 }
 
 /// The giver of an event.
@@ -81,8 +50,6 @@ pub(crate) struct NodeLine {
     pub(crate) credits: u32,
     /// Events that are with it, in the order in which they were given.
     pub(crate) given: VecDeque<Dispatched>,
-    /// The bytes of those events, and how many of them its line drains in time.
-    pub(crate) flight: Flight,
     /// A suspect that it is to get alone, once it has nothing else.
     pub(crate) reserved: Option<PendingEvent>,
     /// When it last answered.
@@ -106,8 +73,6 @@ pub(crate) struct NodeLine {
 pub(crate) struct Dispatched {
     pub(crate) held: PendingEvent,
     pub(crate) at: Instant,
-    /// Bytes that were with the node when it was given, its own among them.
-    pub(crate) ahead: u64,
 }
 
 /// The share of a node: the work that it has done.
@@ -157,7 +122,6 @@ impl NodeLine {
             hello,
             credits,
             given: VecDeque::new(),
-            flight: Flight::default(),
             reserved: None,
             answered_at: now,
             alone: false,
@@ -185,36 +149,6 @@ impl NodeLine {
     /// Tells whether the node will ever take an event again: a credit comes with the answer to an event alone.
     fn is_alive(&self) -> bool {
         self.credits > 0 || !self.given.is_empty() || !self.answers()
-    }
-
-    /// Tells whether its decider has failed, and has never given a verdict: it may be one that cannot. It gets one event at a time.
-    #[inline]
-    fn is_doubtful(&self) -> bool {
-        self.share.failed > 0 && self.share.failed == self.share.answered
-    }
-
-    /// Tells whether it has a suspect, or is kept for one.
-    #[inline]
-    fn is_kept(&self) -> bool {
-        self.alone || self.reserved.is_some()
-    }
-
-    /// Tells whether it has no room for an event beside what it has.
-    #[inline]
-    fn is_set_apart(&self) -> bool {
-        self.is_kept() || self.draining || self.is_doubtful() && !self.given.is_empty()
-    }
-
-    /// Tells whether tokens wait for it to be free again, and it is.
-    #[inline]
-    pub(crate) fn has_parked(&self) -> bool {
-        self.parked > 0 && !self.is_set_apart() && !self.has_full_line()
-    }
-
-    /// Tells whether its line has all that it drains in time. Of a node that does not tell how long it has an event nobody knows that.
-    #[inline]
-    fn has_full_line(&self) -> bool {
-        self.hello.flags & FLAG_TIMES != 0 && self.flight.is_full(self.given.len())
     }
 
     /// Returns the place of the event that a token answers.
@@ -392,12 +326,12 @@ impl Queue {
             }
             let peer = *self.ring.get(self.next)?;
             let (blocked, node) = node(lines, peer)?;
-            if node.is_set_apart() || !node.takes(length) || !node.is_alive() {
+            if node.reserved.is_some() || node.alone || node.draining || !node.takes(length) || !node.is_alive() {
                 // One that is set apart, too small, or without credits for good does not hold up the others.
                 self.next += 1;
                 continue;
             }
-            return (node.credits > 0 && !blocked && !node.has_full_line()).then(|| {
+            return (node.credits > 0 && !blocked).then(|| {
                 self.next += 1;
                 peer
             });
@@ -425,38 +359,30 @@ impl Queue {
         Some(self.ring[index])
     }
 
-    /// Picks a node to be kept for a suspect: one that has not failed over it, and that has given verdicts, where any such is there, even if
-    /// it is to be waited for; of several the one with the least to do. At most half of the nodes are kept at a time.
-    pub(crate) fn to_reserve(&self, lines: &mut Lines<Member>, suspect: (usize, Failures)) -> Option<Peer> {
-        let (length, failures) = suspect;
-        let mut best: Option<((bool, bool, bool, usize), Peer)> = None;
+    /// Picks a node to be kept for a suspect of this length: the one with the least to do; at most half of the nodes at a
+    /// time.
+    pub(crate) fn to_reserve(&self, lines: &mut Lines<Member>, length: usize) -> Option<Peer> {
+        let mut best: Option<(usize, Peer)> = None;
         let mut taken = 0;
-        let mut numbers: Vec<u32> = Vec::new();
-        if failures.count() > 0 {
-            numbers.extend(self.ring.iter().filter_map(|peer| Some(node(lines, *peer)?.1.hello.number)));
-        }
         for peer in &self.ring {
             let Some((_, node)) = node(lines, *peer) else { continue };
-            let is_taken = node.is_kept();
-            taken += usize::from(is_taken);
-            if node.draining || !node.is_alive() || !node.takes(length) {
-                continue;
-            }
-            let is_unproven = failures.count() > 0 && node.share.answered <= node.share.failed;
-            let is_shared = || numbers.iter().filter(|number| **number == node.hello.number).count() > 1;
-            let rank = (failures.has(&node.hello, is_shared), is_unproven, is_taken, node.given.len());
-            if best.is_none_or(|(least, _)| rank < least) {
-                best = Some((rank, *peer));
+            if node.alone || node.reserved.is_some() {
+                taken += 1;
+            } else if !node.draining
+                && node.is_alive()
+                && node.takes(length)
+                && best.is_none_or(|(least, _)| node.given.len() < least)
+            {
+                best = Some((node.given.len(), *peer));
             }
         }
-        let is_free = |((_, _, is_taken, _), _): &_| !is_taken && taken < self.ring.len().div_ceil(2);
-        best.filter(is_free).map(|(_, peer)| peer)
+        (taken < self.ring.len().div_ceil(2)).then_some(best?.1)
     }
 }
 
 #[inline]
 fn is_free(blocked: bool, node: &NodeLine) -> bool {
-    !blocked && !node.is_set_apart() && !node.has_full_line()
+    !blocked && !node.draining && !node.alone && node.reserved.is_none()
 }
 
 /// Returns a peer that is a node, and whether it is blocked.

@@ -38,10 +38,8 @@ pub struct Counters {
     pub waited_for_token: u64,
     /// Nanoseconds during which an event waited and could not be given.
     pub dead_time_ns: u64,
-    /// Events made here that could not be taken in: of a run that is over.
+    /// Events made here that could not be taken in: of a run that is over, or with too many gaps before them.
     pub not_taken: u64,
-    /// Events that were given again and could not be compared with what an earlier process had decided on.
-    pub unchecked: u64,
     /// Events that were quarantined because no node takes so many bytes.
     pub too_large: u64,
     /// Events with a verdict other than `incomplete` that lacked fragments.
@@ -103,7 +101,6 @@ impl Counters {
             nodes: self.nodes + other.nodes,
             sources: self.sources + other.sources,
             not_taken: self.not_taken + other.not_taken,
-            unchecked: self.unchecked + other.unchecked,
             threads: self.threads + other.threads,
             // One that is not done yet says so for all.
             state: if other.state == State::Draining { other.state } else { self.state },

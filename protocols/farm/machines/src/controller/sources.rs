@@ -1,19 +1,14 @@
-use super::nodes::{Member, NONE, Origin, PendingEvent};
-use super::{Controller, Event, Final, Owed, State};
+use super::nodes::{Member, Origin, PendingEvent};
+use super::{Controller, Owed, State};
 use crate::Error;
-use crate::builder::FRAGMENT;
 use crate::inbound::Intake;
 use crate::ledger::Standing;
 use crate::lines::Lines;
-use crate::sums::{Known, Sums};
 use crate::supply::Supply;
-use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
+use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
 use bytes::Bytes;
-use hodo_machine::{Closed, Instant, Peer};
+use hodo_machine::{Instant, Peer};
 
-/// Events that a giver may give again although they cannot be compared, by its credits: it keeps as many as it has credits, and who
-/// gave to it may have kept as many again.
-const UNCHECKED: u32 = 2;
 /// Bytes that an event takes beside its payload.
 pub(super) const HELD: u64 = 128;
 
@@ -36,18 +31,10 @@ pub(crate) struct Giver {
     /// Whether it was told to give no more, and whether it has said that it does so.
     pub(crate) told_to_drain: bool,
     pub(crate) drained: bool,
-    /// Whether it is to end, and has asked at which number.
-    pub(crate) asks_for_end: bool,
-    /// The number behind its last event, as it has said when it stopped.
-    pub(crate) gave_to: u64,
-    /// The number at which it was told to end.
-    pub(crate) ends_at: u64,
     /// When its last event came, or it.
     pub(crate) active: Instant,
     /// Whether it has given any event.
     pub(crate) has_given: bool,
-    /// Events that it gave again and that could not be compared.
-    pub(crate) unchecked: u32,
 }
 
 impl Giver {
@@ -63,12 +50,8 @@ impl Giver {
             in_hand: 0,
             told_to_drain: false,
             drained: false,
-            asks_for_end: false,
-            gave_to: 0,
-            ends_at: 0,
             active: Instant::ZERO,
             has_given: false,
-            unchecked: 0,
         }
     }
 
@@ -110,7 +93,7 @@ impl<S: Supply> Controller<S> {
         }
         let Controller { config, .. } = self;
         let (max, credits) = (config.sources_max, config.source_credits);
-        let window = config.window();
+        let window = (config.pool_bytes / u64::from(max.max(1))).max(u64::from(config.event_max));
         // What earlier connections have left in hand counts too, or one that comes again and again would fill memory.
         if self.accounts.givers >= max
             || self.accounts.granted + self.accounts.orphaned + window > window * u64::from(max)
@@ -178,52 +161,32 @@ impl<S: Supply> Controller<S> {
         payload: Bytes,
     ) -> Result<(), Error> {
         let length = payload.len() as u32;
-        let Some(giver) = giver(&mut self.lines, peer, serial) else { return Ok(()) };
-        (giver.active, giver.has_given) = (now, true);
-        let Hello { role, number: source, .. } = giver.hello;
-        if kind == Kind::Conflict && role != Role::Builder {
-            return Err(Error::Unexpected { kind: kind.code() });
-        }
-        // Of a builder's events only whole ones are the same each time that they are built.
-        let is_comparable = kind == Kind::Event || kind == Kind::Partial && role == Role::Source;
-        let sum = is_comparable.then(|| Sums::sum(&payload));
-        let standing = match self.ledger.offer(source, run, event)? {
-            Standing::Passed if self.sums.of((run, event)) != Known::Never => Standing::Decided,
-            Standing::Passed if self.ledger.enter_passed(run, event) => Standing::New,
-            standing => standing,
-        };
-        match standing {
+        let source = giver(&mut self.lines, peer, serial).map_or(u32::MAX, |giver| {
+            (giver.active, giver.has_given) = (now, true);
+            giver.hello.number
+        });
+        match self.ledger.offer(source, run, event)? {
             Standing::New => {
-                self.sums.enter((run, event), sum);
                 self.counters.bytes_in += u64::from(length);
-                giver.in_hand += u64::from(length) + HELD;
-                self.accounts.in_hand += u64::from(length) + HELD;
+                if let Some(giver) = giver(&mut self.lines, peer, serial) {
+                    giver.in_hand += u64::from(length) + HELD;
+                }
                 let origin = Origin::Peer(peer, serial);
-                let held =
-                    PendingEvent { run, event, kind, failures: NONE, stamped: false, payload, origin, came: now };
+                let held = PendingEvent { run, event, kind, deaths: 0, stamped: false, payload, origin, came: now };
                 if kind == Kind::Skip {
                     self.decide(held, Verdict::Incomplete, (0, 0), Bytes::new());
                 } else {
                     self.waiting.push_back(held);
                 }
             }
-            _ if kind == Kind::Conflict
-                || standing == Standing::Passed
-                || self.is_other((run, event), sum, (peer, serial)) =>
-            {
-                let who = (role, source);
-                let (who, data) =
-                    if kind == Kind::Conflict { fragment(&payload).unwrap_or((who, payload)) } else { (who, payload) };
-                self.conflict((peer, serial), who, (run, event), (data, length))?;
-            }
             // It gets its token together with who had sent it before.
             Standing::InHand => {
                 let claims = self.accounts.claims.entry((run, event)).or_default();
                 let lines = &mut self.lines;
-                claims.retain(|(peer, serial, _)| self::giver(lines, *peer, *serial).is_some());
+                claims.retain(|(peer, serial, _)| giver(lines, *peer, *serial).is_some());
                 claims.push((peer, serial, length));
             }
-            Standing::Decided | Standing::Passed => {
+            Standing::Decided => {
                 let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
                 // The verdict may be told but not committed yet.
                 self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
@@ -232,63 +195,6 @@ impl<S: Supply> Controller<S> {
         }
         self.lines.check_owed(peer)
     }
-
-    /// Tells whether data that comes under a known number is not the data that has it, by its checksum.
-    fn is_other(&mut self, key: (u32, u64), sum: Option<u32>, (peer, serial): (Peer, u64)) -> bool {
-        match self.sums.of(key) {
-            Known::Came(known) => known.zip(sum).is_some_and(|(known, sum)| known != sum),
-            // Nobody keeps an event for so long.
-            Known::Forgotten => true,
-            // An earlier process has decided on it, and left no checksum. Whoever keeps events has not many of those.
-            Known::Never => {
-                self.counters.unchecked += 1;
-                // What lacks fragments came too late for the event.
-                if sum.is_none() {
-                    return false;
-                }
-                giver(&mut self.lines, peer, serial).is_some_and(|giver| {
-                    giver.unchecked += 1;
-                    giver.unchecked > UNCHECKED * giver.credits
-                })
-            }
-        }
-    }
-
-    /// Keeps data apart whose number other data has.
-    fn conflict(
-        &mut self,
-        (peer, serial): (Peer, u64),
-        (role, node): (Role, u32),
-        (run, event): (u32, u64),
-        (data, length): (Bytes, u32),
-    ) -> Result<(), Error> {
-        if self.commits.uncommitted.bytes() > 2 * self.config.uncommitted_bytes_max {
-            // The disk does not keep up. Its giver keeps it, and comes again.
-            self.ledger.withdrawn();
-            return Err(Error::Closed(Closed::Finished));
-        }
-        self.ledger.conflicted();
-        self.commits.told += 1;
-        let sequence = self.commits.told;
-        let token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT);
-        self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
-        if self.config.uncommitted_max.is_some() {
-            self.commits.uncommitted.add(sequence, &data);
-        }
-        let (verdict, conflict) = (Verdict::Quarantined, Some(role));
-        let kept = Final { run, event, verdict, partial: false, conflict, node, attempts: 0, data };
-        self.events.push_back(Event::Verdict(kept));
-        if self.config.uncommitted_max.is_none() {
-            self.commit(self.commits.told);
-        }
-        Ok(())
-    }
-}
-
-/// Returns the source of the only fragment of an event, and its data.
-fn fragment(event: &Bytes) -> Option<((Role, u32), Bytes)> {
-    let source = event.first_chunk().map(|source| u32::from_le_bytes(*source))?;
-    (event.len() >= FRAGMENT).then(|| ((Role::Source, source), event.slice(FRAGMENT..)))
 }
 
 /// Returns the message that tells a builder of an open run.

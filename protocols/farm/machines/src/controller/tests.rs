@@ -6,10 +6,6 @@ use crate::{NoSupply, emulation, supply};
 use alloc::vec;
 use hodo_machine::Closed;
 
-mod blame;
-mod conflicts;
-mod line;
-mod memory;
 mod presence;
 mod sizes;
 
@@ -193,7 +189,7 @@ fn a_token_never_asked_for_ends_the_node_and_others_get_what_it_had() {
     farm.say(right, &token(0, ACCEPTED));
     assert_eq!(farm.given(right), [1]);
     farm.say(right, &token(1, ACCEPTED));
-    assert_eq!(verdicts(&mut farm), [(0, ACCEPTED, 2), (1, ACCEPTED, 1)]);
+    assert_eq!(verdicts(&mut farm), [(0, ACCEPTED, 2), (1, ACCEPTED, 2)]);
     let counters = farm.machine.counters();
     assert_eq!((counters.unasked, counters.misbehaved, counters.redispatched), (1, 1, 2));
 }
@@ -355,6 +351,32 @@ fn an_event_that_nodes_fail_over_goes_to_others_and_is_quarantined_after_so_many
     assert_eq!(farm.tokens(source), [token_of(1, 0, Verdict::Quarantined)]);
     give(&mut farm, source, [1]);
     assert_eq!(farm.given(last), [1], "a node that failed over one event gets the next");
+}
+
+/// Lets nodes die over a poison: they are blamed for it alone, and the events beside it are decided.
+#[test]
+fn a_poison_takes_no_other_event_with_it() {
+    let mut farm = farm(ControllerConfig { deaths_max: 3, ..config() });
+    let source = source(&mut farm, 0);
+    let mut nodes: Vec<Peer> = (0..4).map(|number| node(&mut farm, number, 4)).collect();
+    give(&mut farm, source, 0..16);
+    let mut next = 4;
+    for _ in 0..40 {
+        for peer in &mut nodes {
+            let events = farm.given(*peer);
+            if events.contains(&2) {
+                farm.close(*peer);
+                *peer = node(&mut farm, next, 4);
+                next += 1;
+            } else {
+                events.into_iter().for_each(|number| farm.say(*peer, &token(number, ACCEPTED)));
+            }
+        }
+    }
+    let counts = farm.machine.counts();
+    assert_eq!((counts.accepted, counts.quarantined, counts.in_hand()), (15, 1, 0));
+    assert_eq!(next, 7, "three nodes died");
+    assert!(verdicts(&mut farm).contains(&(2, Verdict::Quarantined, 3)));
 }
 
 #[test]

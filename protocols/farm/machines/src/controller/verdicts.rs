@@ -4,7 +4,7 @@ use super::{Controller, Event, Final, Owed};
 use crate::Error;
 use crate::pool::Pool;
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Hello, Kind, Token, Verdict};
+use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
@@ -25,7 +25,7 @@ impl Uncommitted {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, sequence: u64, data: &Bytes) {
+    fn add(&mut self, sequence: u64, data: &Bytes) {
         if !data.is_empty() {
             self.bytes += data.len() as u64;
             self.with_data.push_back((sequence, data.clone()));
@@ -49,11 +49,10 @@ impl<S: Supply> Controller<S> {
     #[inline]
     pub(super) fn token(&mut self, now: Instant, peer: Peer, token: &Token, data: Bytes) -> Result<(), Error> {
         let credits_max = self.config.credits_max;
+        let Some((_, node)) = node(&mut self.lines, peer) else { return Ok(()) };
         if matches!(token.verdict, Verdict::Quarantined | Verdict::Incomplete) {
             return Err(Error::NoVerdict { code: token.verdict.code() });
         }
-        self.check_output(peer, data.len())?;
-        let Some((_, node)) = node(&mut self.lines, peer) else { return Ok(()) };
         let before = node.credits;
         let given = match node.answer(token, credits_max) {
             Ok(given) => given,
@@ -64,17 +63,13 @@ impl<S: Supply> Controller<S> {
         };
         node.answered_at = now;
         let came = node.credits - before;
-        let (hello, served) = (node.hello, node.served);
+        let (number, served) = (node.hello.number, node.served);
         match token.verdict {
             Verdict::Accepted => node.share.accepted += 1,
             Verdict::Failed => node.share.failed += 1,
             Verdict::Rejected | Verdict::Quarantined | Verdict::Incomplete => {}
         }
-        let (away_ns, size) = (now.nanos_since(given.at), given.held.payload.len());
-        let at_node_ns = 1000 * (u64::from(token.waited_us) + u64::from(token.decided_us));
-        node.flight.answered((size, given.ahead), away_ns, at_node_ns);
         let was_alone = core::mem::take(&mut node.alone);
-        let is_free_again = was_alone || node.has_parked();
         // A suspect waits for a node that has nothing, and one that is free again may be kept for the next.
         self.suspects_due |= was_alone || node.reserved.is_some();
         self.counters.tokens += 1;
@@ -82,56 +77,44 @@ impl<S: Supply> Controller<S> {
         if !self.even.holds(now, peer, served, came) {
             self.queue.tokens_came(peer, came);
         }
-        if is_free_again {
+        if was_alone {
             self.queue.unpark(&mut self.lines, peer);
         }
-        let held = given.held;
+        let Dispatched { held, at, .. } = given;
+        let away_ns = now.nanos_since(at);
         self.answers.record(away_ns);
+        let at_node_ns = 1000 * (u64::from(token.waited_us) + u64::from(token.decided_us));
         self.even.was_away(away_ns.saturating_sub(at_node_ns));
         if held.stamped {
             self.stages.answer(now, token);
         }
         let verdict = if token.verdict == Verdict::Failed { None } else { Some(token.verdict) };
         match verdict {
-            None => self.failed(held, &hello),
+            None => self.failed(held, number),
             Some(Verdict::Accepted) => {
                 let data = if token.flags & FLAG_OUTPUT == 0 { held.payload.clone() } else { data };
-                let attempts = held.failures.count().saturating_add(1);
-                self.decide(held, Verdict::Accepted, (hello.number, attempts), data);
+                let attempts = held.deaths.saturating_add(1);
+                self.decide(held, Verdict::Accepted, (number, attempts), data);
             }
             Some(verdict) => {
-                let attempts = held.failures.count().saturating_add(1);
-                self.decide(held, verdict, (hello.number, attempts), Bytes::new());
+                let attempts = held.deaths.saturating_add(1);
+                self.decide(held, verdict, (number, attempts), Bytes::new());
             }
         }
         Ok(())
     }
 
-    /// Notes that this node failed or died over this event.
-    pub(super) fn failed(&mut self, mut held: PendingEvent, node: &Hello) {
-        held.failures.add(node);
-        let attempts = held.failures.count();
-        if attempts >= self.config.deaths_max {
-            let data = held.payload.clone();
-            self.decide(held, Verdict::Quarantined, (node.number, attempts), data);
+    /// Notes that the node with this number failed or died over this event.
+    pub(super) fn failed(&mut self, mut held: PendingEvent, node: u32) {
+        held.deaths = held.deaths.saturating_add(1);
+        if held.deaths >= self.config.deaths_max {
+            let (data, attempts) = (held.payload.clone(), held.deaths);
+            self.decide(held, Verdict::Quarantined, (node, attempts), data);
         } else {
-            self.suspect(held);
+            self.counters.redispatched += 1;
+            self.suspects.push_back(held);
+            self.suspects_due = true;
         }
-    }
-
-    /// Takes back what this node had, which is gone: it decided on the first, and if it decided on others beside that, one
-    /// that is the reason shows it where a node has it alone.
-    pub(super) fn take_back(&mut self, given: VecDeque<Dispatched>, node: &Hello) {
-        for (place, Dispatched { held, .. }) in given.into_iter().enumerate() {
-            if place == 0 { self.failed(held, node) } else { self.suspect(held) }
-        }
-    }
-
-    /// Has an event given to a node alone, where it may be why another has failed.
-    fn suspect(&mut self, held: PendingEvent) {
-        self.counters.redispatched += 1;
-        self.suspects.push_back(held);
-        self.suspects_due = true;
     }
 
     /// Enters the final verdict on an event: by which node, and how often it was given to one.
@@ -144,7 +127,6 @@ impl<S: Supply> Controller<S> {
         let (sequence, length) = (self.commits.told, payload.len() as u32);
         let token = Token::answer(run, event, verdict, 0);
         if let Origin::Peer(peer, serial) = origin {
-            self.accounts.in_hand -= u64::from(length) + HELD;
             if let Some(giver) = giver(&mut self.lines, peer, serial) {
                 giver.in_hand = giver.in_hand.saturating_sub(u64::from(length) + HELD);
                 self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
@@ -171,16 +153,7 @@ impl<S: Supply> Controller<S> {
             self.commits.uncommitted.add(sequence, &data);
         }
         let partial = kind != Kind::Event;
-        self.events.push_back(Event::Verdict(Final {
-            run,
-            event,
-            verdict,
-            partial,
-            conflict: None,
-            node,
-            attempts,
-            data,
-        }));
+        self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
         if self.config.uncommitted_max.is_none() {
             self.commit(self.commits.told);
         }

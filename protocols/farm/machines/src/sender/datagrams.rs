@@ -108,12 +108,6 @@ impl Kept {
 }
 
 impl Sender {
-    /// Tells whether no event that was sent is still on its way: over streams nothing comes behind it.
-    pub(super) fn all_there(&self) -> bool {
-        let is_there = |kept: &Kept| matches!(kept.way, Way::There(_));
-        self.config.datagram.is_none() || self.kept.iter().take(self.next).all(is_there)
-    }
-
     /// Events that were sent again over datagrams, each time counted.
     pub(crate) const fn sent_again(&self) -> u64 {
         self.flow.again

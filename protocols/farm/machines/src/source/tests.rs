@@ -2,7 +2,7 @@ use super::*;
 use crate::inbound::Message;
 use crate::rig::{Rig, hello, plain, token, token_of};
 use crate::supply::NoSupply;
-use crate::wire::{FLAG_ENDS, Token};
+use crate::wire::Token;
 use alloc::vec::Vec;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -116,7 +116,7 @@ fn a_far_end_that_drains_gets_nothing_new_and_is_told_so() {
     give(&mut rig, [0]);
     rig.take(PEER);
     rig.say(PEER, &plain(Kind::Drain, 0));
-    assert!(matches!(rig.take(PEER)[..], [Message::Drain(_)]));
+    assert!(matches!(rig.take(PEER)[..], [Message::Drain]));
     give(&mut rig, [1]);
     rig.say(PEER, &token(0, Verdict::Accepted));
     assert_eq!((rig.given(PEER), rig.machine.kept()), (Vec::new(), 1));
@@ -124,112 +124,6 @@ fn a_far_end_that_drains_gets_nothing_new_and_is_told_so() {
     rig.wait(50 * MILLI, &[]);
     greet(&mut rig, 10, 0);
     assert_eq!(rig.given(PEER), [1], "who comes next gets it");
-}
-
-/// Numbers from 0 on, one each second.
-struct Paced(u64, bool);
-
-impl Supply for Paced {
-    fn next(&mut self, now: Instant) -> Next {
-        let due = Instant::ZERO + self.0 as u32 * 1000 * MILLI;
-        if now < due && !self.1 {
-            return Next::Later(due);
-        }
-        self.0 += 1;
-        Next::Event(EventData { number: self.0 - 1, payload: Bytes::new(), partial: false })
-    }
-
-    fn hurry(&mut self, is_hurried: bool) {
-        self.1 = is_hurried;
-    }
-}
-
-/// Creates a source of a builder that tells at which number to end.
-fn paced(flags: u8) -> Rig<Source<Paced>> {
-    let mut rig = Rig::new(Source::new(SourceConfig::new(Address::Node(1), 3, 1), Paced(0, false)));
-    rejoin(&mut rig, flags);
-    rig
-}
-
-fn rejoin(rig: &mut Rig<Source<Paced>>, flags: u8) {
-    rig.open(PEER);
-    rig.take(PEER);
-    rig.say(PEER, &Hello { flags, ..hello(Role::Builder, 0, 100) }.encode());
-}
-
-#[test]
-fn one_that_is_to_end_gives_events_up_to_the_number_at_which_all_end() {
-    let mut rig = paced(FLAG_ENDS);
-    rig.wait(1500 * MILLI, &[PEER]);
-    assert_eq!(rig.given(PEER), [0, 1]);
-    rig.handle(Input::Command(Command::End));
-    assert!(matches!(rig.take(PEER)[..], [Message::Drain(2)]));
-    rig.wait(1000 * MILLI, &[PEER]);
-    assert_eq!(rig.given(PEER), [], "it gives nothing meanwhile");
-    rig.say(PEER, &plain(Kind::Drain, 6));
-    let messages = rig.take(PEER);
-    assert_eq!((messages.len(), matches!(messages[..], [.., Message::Drain(6)])), (5, true), "at once: {messages:?}");
-    (0..6).for_each(|number| rig.say(PEER, &token(number, Verdict::Accepted)));
-    assert!(rig.machine.is_ended() && rig.drain_events().contains(&Event::Ended));
-}
-
-#[test]
-fn one_whose_connection_is_lost_meanwhile_asks_again() {
-    let mut rig = paced(FLAG_ENDS);
-    rig.wait(1500 * MILLI, &[PEER]);
-    assert_eq!(rig.given(PEER), [0, 1]);
-    rig.handle(Input::Command(Command::End));
-    assert!(matches!(rig.take(PEER)[..], [Message::Drain(2)]));
-    rig.close(PEER);
-    rig.wait(60 * MILLI, &[]);
-    rejoin(&mut rig, FLAG_ENDS);
-    let messages = rig.take(PEER);
-    assert_eq!(messages.iter().filter(|message| matches!(message, Message::Drain(2))).count(), 1, "{messages:?}");
-    assert_eq!((rig.machine.kept(), rig.machine.is_ended()), (2, false));
-    rig.say(PEER, &plain(Kind::Drain, 4));
-    assert_eq!(rig.given(PEER), [2, 3]);
-    (0..4).for_each(|number| rig.say(PEER, &token(number, Verdict::Accepted)));
-    assert!(rig.machine.is_ended());
-}
-
-#[test]
-fn an_event_that_waits_to_be_sent_is_below_the_end_that_it_asks_for() {
-    let mut rig = paced(FLAG_ENDS);
-    rig.wait(1500 * MILLI, &[PEER]);
-    rig.take(PEER);
-    rig.handle(Input::Blocked(PEER));
-    rig.wait(1000 * MILLI, &[PEER]);
-    rig.handle(Input::Command(Command::End));
-    rig.handle(Input::Drained(PEER));
-    let messages = rig.take(PEER);
-    assert!(matches!(messages[..], [.., Message::Drain(3), Message::Event { event: 2, .. }]), "{messages:?}");
-}
-
-#[test]
-fn or_ends_at_once_where_nobody_tells_it_or_the_answer_does_not_come() {
-    for (flags, span) in [(0, 0), (FLAG_ENDS, 4)] {
-        let mut rig = paced(flags);
-        rig.handle(Input::Command(Command::End));
-        rig.say(PEER, &token(0, Verdict::Accepted));
-        assert_eq!(rig.machine.is_ended(), flags == 0);
-        rig.wait(span * 1000 * MILLI + MILLI, &[PEER]);
-        assert!(rig.machine.is_ended());
-    }
-}
-
-#[test]
-fn one_that_is_to_wait_gives_up_to_a_number_and_the_rest_to_who_comes_next() {
-    let mut rig = paced(FLAG_ENDS);
-    rig.say(PEER, &plain(Kind::Drain, 3));
-    assert_eq!(rig.given(PEER), [0, 1, 2]);
-    (0..3).for_each(|number| rig.say(PEER, &token(number, Verdict::Accepted)));
-    assert_eq!((rig.machine.kept(), rig.machine.is_ended()), (0, false));
-    rig.close(PEER);
-    rig.wait(60 * MILLI, &[]);
-    rejoin(&mut rig, FLAG_ENDS);
-    assert_eq!(rig.given(PEER), [3]);
-    rig.wait(3500 * MILLI, &[PEER]);
-    assert_eq!(rig.given(PEER), [], "by its schedule again");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use hodo_farm::Node;
 use hodo_farm::builder::Event as BuilderEvent;
 use hodo_farm::controller::{self, Event as ControllerEvent, Final};
 use hodo_farm::node::{self, Event as NodeEvent};
-use hodo_farm::source::{self, Event as SourceEvent};
+use hodo_farm::source::Event as SourceEvent;
 use hodo_farm::wire::{Hello, Role, Token, Verdict};
 use hodo_sim::{Death, Site};
 use std::time::Duration;
@@ -49,12 +49,9 @@ impl Scene {
             Action::Start(host) => self.start(host),
             Action::Reset => self.reset_one(),
             Action::KillSource => {
-                let host = self.one_of_the_sources();
+                let hosts: Vec<u32> = self.memories.keys().copied().collect();
+                let host = hosts[self.random.below(hosts.len() as u64) as usize];
                 self.kill(host, death);
-            }
-            Action::EndSource => {
-                let host = self.one_of_the_sources();
-                self.tell_source(host, source::Command::End);
             }
             Action::KillBuilder => {
                 if let Some(host) = self.builder.as_ref().map(|(site, _)| site.node) {
@@ -104,11 +101,6 @@ impl Scene {
 
     fn one_of_all(&mut self) -> u32 {
         self.random.below(self.places.len() as u64) as u32
-    }
-
-    fn one_of_the_sources(&mut self) -> u32 {
-        let hosts: Vec<u32> = self.memories.keys().copied().collect();
-        hosts[self.random.below(hosts.len() as u64) as usize]
     }
 
     fn one_of_the_nodes(&mut self) -> Option<u32> {
@@ -165,12 +157,6 @@ impl Scene {
         }
     }
 
-    fn tell_source(&mut self, host: u32, command: source::Command) {
-        if let Place::Source(site) = self.places[host as usize] {
-            self.world.command(site, command);
-        }
-    }
-
     /// Does what an application had planned.
     pub(super) fn attend(&mut self, host: u32, business: Business) {
         match business {
@@ -207,25 +193,18 @@ impl Scene {
 
     pub(super) fn source_told(&mut self, host: u32, event: &SourceEvent) {
         match *event {
-            SourceEvent::Answered { run, event, verdict, duplicate, conflict, without } => {
+            SourceEvent::Answered { run, event, verdict, duplicate } => {
                 let memory = self.memories.get_mut(&host).expect("a source");
-                if conflict {
-                    assert!(self.storage.apart.contains(&(run, event)), "what comes again is the same");
-                    memory.answered.insert(event);
-                    return;
-                }
                 let stored = self.storage.log.get(&(run, event)).copied();
                 assert!(stored.is_some(), "a source is told of event {event} before it is in the log");
                 assert!(
-                    duplicate || without || stored == Some(verdict),
+                    duplicate || stored == Some(verdict),
                     "event {event}: {verdict:?} is told, {stored:?} is stored"
                 );
                 memory.answered.insert(event);
             }
             SourceEvent::Left(error) => check_honest(&error),
             SourceEvent::TooLarge { event, .. } => panic!("event {event} is too large"),
-            // One that was told to end, and has more to give, is started again.
-            SourceEvent::Ended if !self.memories[&host].is_done() => self.kill(host, Death::Reset),
             SourceEvent::Joined(_) | SourceEvent::Ended => {}
         }
     }
@@ -273,9 +252,7 @@ impl Scene {
 
     pub(super) fn builder_told(event: &BuilderEvent) {
         match event {
-            // A source that begins anew may come before the one that died is known to be gone.
-            BuilderEvent::Left { error: Error::Replaced { .. }, .. }
-            | BuilderEvent::Refused(_, Error::Replaced { .. }) => {}
+            BuilderEvent::Left { error: Error::Replaced { .. }, .. } => {}
             BuilderEvent::Left { error, .. } | BuilderEvent::Refused(_, error) | BuilderEvent::Lost(error) => {
                 check_honest(error);
             }
@@ -284,17 +261,12 @@ impl Scene {
     }
 
     fn check_final(&self, last: &Final) {
-        let Final { run, event, verdict, ref data, attempts, partial, node, conflict } = *last;
+        let Final { run, event, verdict, ref data, attempts, partial, node, .. } = *last;
         let is_poison = self.poison.contains(&event);
         let is_whole = self.is_of(data, run, event, partial);
-        if conflict.is_some() {
-            // The event came again, or for the first time, when its number had been passed.
-            let is_whole = is_whole || self.builder.is_some();
-            return assert!(is_whole && self.storage.ranges < 100, "event {event}: {last:?}");
-        }
         match verdict {
             Verdict::Quarantined => {
-                assert!(is_whole && attempts == 3, "event {event}: {last:?}");
+                assert!(is_whole && attempts == 3, "event {event}");
             }
             Verdict::Accepted => assert!(is_whole || data[..] == [7; 6000], "event {event}"),
             Verdict::Incomplete => {
@@ -311,7 +283,7 @@ impl Scene {
 
     pub(super) fn is_done(&self) -> bool {
         let total = self.total;
-        self.storage.count() == total
+        self.storage.log.len() == total
             && self.agenda.is_empty()
             && self.memories.values().all(super::Memory::is_done)
             && self.world.machine(self.controller).is_some_and(|controller| controller.counts().in_hand() == 0)
@@ -322,8 +294,7 @@ impl Scene {
         let of = |verdict| self.storage.log.values().filter(|is| **is == verdict).count() as u64;
         let stored = [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete].map(of);
         assert_eq!([counts.accepted, counts.rejected, counts.quarantined, counts.incomplete], stored);
-        let total = self.storage.log.len() as u64;
-        assert_eq!((counts.taken_in, counts.decided()), (total, total));
+        assert_eq!((counts.taken_in, counts.decided()), (self.total as u64, self.total as u64));
     }
 
     pub(super) fn check_bounds(&self) {

@@ -9,7 +9,7 @@ use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
 use hodo_sim::Site;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// Returns the verdict that every sane node gives.
@@ -94,11 +94,7 @@ impl Memory {
 /// The storage of a controller: what is in the log outlives it.
 #[derive(Default)]
 pub struct Storage {
-    /// Ranges of numbers that each controller keeps apart.
-    pub ranges: usize,
     pub log: BTreeMap<(u32, u64), Verdict>,
-    /// Events kept apart, since it was no longer known whether they had come.
-    pub apart: BTreeSet<(u32, u64)>,
     pub written: VecDeque<controller::Final>,
     pub committed: u64,
     pub is_full: bool,
@@ -109,30 +105,21 @@ impl Storage {
     /// Commits the first of what is written.
     pub fn commit(&mut self, count: usize) {
         for last in self.written.drain(..count) {
-            self.committed += 1;
-            if last.conflict.is_some() {
-                self.apart.insert((last.run, last.event));
-                continue;
-            }
             let before = self.log.insert((last.run, last.event), last.verdict);
             assert_eq!(before, None, "event {} of run {} is stored twice", last.event, last.run);
+            self.committed += 1;
         }
-    }
-
-    /// Returns how many events are in the log, or only apart.
-    pub fn count(&self) -> usize {
-        self.log.len() + self.apart.iter().filter(|key| !self.log.contains_key(key)).count()
     }
 
     /// Returns the ledger of a controller that goes on.
     pub fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::with_ranges(self.ranges);
+        let mut ledger = Ledger::default();
         for run in [1, 2] {
-            let of_it = || self.log.iter().filter(|((of, _), _)| *of == run);
-            let verdicts = [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete]
-                .map(|verdict| (verdict, of_it().filter(|(_, is)| **is == verdict).count() as u64));
-            let decided = of_it().map(|((_, event), _)| *event..*event + 1);
-            ledger.recover(run, &verdicts, decided).expect("two runs");
+            for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
+                let events = self.log.iter().filter(|((of, _), is)| *of == run && **is == verdict);
+                let ranges: Vec<_> = events.map(|((_, event), _)| *event..*event + 1).collect();
+                ledger.recover(run, verdict, &ranges).expect("two runs");
+            }
         }
         ledger
     }

@@ -15,8 +15,6 @@ use std::time::Duration;
 mod deeds;
 
 const CONTROLLER: u32 = 0;
-/// Ranges of numbers that controllers keep apart: as many as they like, and so few that they merge those of a run.
-const RANGES: [usize; 2] = [65_536, 24];
 /// Nodes with a number from here on are no nodes.
 const NOISE: u32 = 1000;
 /// How long things go wrong, and how long after that the farm may take at most.
@@ -39,7 +37,6 @@ enum Action {
     Start(u32),
     Reset,
     KillSource,
-    EndSource,
     KillBuilder,
     KillController,
     FillDisk,
@@ -115,7 +112,7 @@ impl Scene {
             controller,
             places: Vec::new(),
             config,
-            storage: Storage { ranges: RANGES[seed as usize % RANGES.len()], ..Storage::default() },
+            storage: Storage::default(),
             memories: BTreeMap::new(),
             nodes: BTreeMap::new(),
             builder: None,
@@ -160,8 +157,6 @@ impl Scene {
                 // Whole events are shared out; of built ones each source has its fragment.
                 numbers: match builder {
                     None => (0..events).map(|event| event * sources + number).collect(),
-                    // One may be prescaled: it passes over numbers that others give.
-                    Some(_) if number > 0 && self.random.chance(0.1) => (0..events).step_by(7).collect(),
                     Some(_) => (0..events).collect(),
                 },
                 answered: Ranges::default(),
@@ -171,12 +166,7 @@ impl Scene {
             };
             self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
             self.memories.insert(site.node, memory);
-            // Some sources of a builder are late.
-            if builder.is_some() && self.random.chance(0.3) {
-                self.plan_in(800, Action::Start(site.node));
-            } else {
-                self.start(site.node);
-            }
+            self.start(site.node);
         }
         let emulated = self.random.chance(0.4);
         if !emulated && self.random.chance(0.5) {
@@ -201,7 +191,7 @@ impl Scene {
 
     fn draw(&mut self) -> Action {
         use Action::*;
-        const ALL: [Action; 18] = [
+        const ALL: [Action; 17] = [
             KillNode,
             KillNode,
             KillNode,
@@ -213,7 +203,6 @@ impl Scene {
             Reset,
             Reset,
             KillSource,
-            EndSource,
             KillBuilder,
             KillController,
             FillDisk,
@@ -255,8 +244,6 @@ impl Scene {
         let datagrams = self.random.chance(0.5);
         let config = BuilderConfig {
             patience: Duration::from_millis(20 + self.random.below(100)),
-            behind: Duration::from_millis(50 + self.random.below(600)),
-            start_without: self.random.chance(0.3).then(|| Duration::from_millis(self.random.below(300))),
             incomplete: Incomplete::ALL[policy],
             fragment_max: 10_000,
             pool_bytes: 100_000,

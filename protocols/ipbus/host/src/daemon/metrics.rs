@@ -31,7 +31,6 @@ pub fn write(snapshot: &HubSnapshot, to: &mut Exposition) {
     }
     to.gauge("ipbus_hub_packets_held", "Packets that the hub holds.", &[], snapshot.held.0);
     to.gauge("ipbus_hub_buffer_bytes", "Bytes of the buffers of packets.", &[], snapshot.held.1);
-    to.gauge("ipbus_hub_charged_bytes", "Memory that is retained for clients.", &[], snapshot.charged);
     if let Some(trace) = &snapshot.trace {
         to.counter("ipbus_hub_trace_packets_total", "Packets in the trace.", &[], trace.packets);
         to.counter("ipbus_hub_trace_lost_packets_total", "Packets that the trace had no room for.", &[], trace.lost);
@@ -60,15 +59,13 @@ fn write_board(board: &BoardStatistics, to: &mut Exposition) {
             to.gauge(name, help, &labels, span.as_secs_f64());
         }
     }
-    let BoardCounters { packets, replies, errors, malformed, too_long, deaths, link } = board.counters;
-    let WindowCounters { packets: sent, requests_lost, replies_lost, statuses, late, strays, restarts, .. } = link;
-    let WindowCounters { alone, taken, isolated, .. } = link;
+    let BoardCounters { packets, replies, errors, malformed, deaths, link } = board.counters;
+    let WindowCounters { packets: sent, requests_lost, replies_lost, statuses, late, strays, restarts } = link;
     for (name, help, count) in [
         ("ipbus_hub_board_packets_total", "Packets for the board.", packets),
         ("ipbus_hub_board_replies_total", "Packets that it has answered.", replies),
         ("ipbus_hub_board_errors_total", "Packets that were given up, or not tried.", errors),
         ("ipbus_hub_board_malformed_total", "Datagrams from it that are no packet.", malformed),
-        ("ipbus_hub_board_too_long_total", "Packets longer than its buffers, or with longer replies.", too_long),
         ("ipbus_hub_board_deaths_total", "Times that it did not answer any more.", deaths),
         ("ipbus_hub_board_sent_total", "Packets sent to it, each once.", sent),
         ("ipbus_hub_board_requests_lost_total", "Packets sent again.", requests_lost),
@@ -77,9 +74,6 @@ fn write_board(board: &BoardStatistics, to: &mut Exposition) {
         ("ipbus_hub_board_late_total", "Times that an answer was late.", late),
         ("ipbus_hub_board_strays_total", "Answers to nothing that was outstanding.", strays),
         ("ipbus_hub_board_restarts_total", "Times that it had forgotten what was in flight.", restarts),
-        ("ipbus_hub_board_alone_total", "Packets sent alone, for another host sends packets to it, too.", alone),
-        ("ipbus_hub_board_taken_total", "Packets not done, for another host's had taken their number.", taken),
-        ("ipbus_hub_board_isolated_total", "Packets given up alone that it did not take or answer.", isolated),
     ] {
         to.counter(name, help, &labels, count);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 pub const PATH: &str = "/stats";
 
 const CLIENTS: [&str; 8] = ["client", "chunks", "packets", "replies", "errors", "malformed", "waits for", "reads"];
-const BOARDS: [&str; 16] = [
+const BOARDS: [&str; 13] = [
     "board",
     "version",
     "state",
@@ -21,9 +21,6 @@ const BOARDS: [&str; 16] = [
     "replies lost",
     "late",
     "restarts",
-    "shared",
-    "taken",
-    "isolated",
     "round-trip",
     "least",
     "queue",
@@ -89,9 +86,6 @@ fn board(board: &BoardStatistics) -> [String; BOARDS.len()] {
         link.replies_lost.to_string(),
         link.late.to_string(),
         link.restarts.to_string(),
-        link.alone.to_string(),
-        link.taken.to_string(),
-        link.isolated.to_string(),
         board.round_trip.map_or_else(|| "-".to_owned(), micros),
         board.round_trip_min.map_or_else(|| "-".to_owned(), micros),
         (board.queued + board.in_flight).to_string(),

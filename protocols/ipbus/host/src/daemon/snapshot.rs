@@ -1,6 +1,6 @@
 use hodo_io::TraceCounters;
 use hodo_ipbus::hub::{BoardStatistics, ClientStatistics, Hub, HubCounters, HubStages};
-use hodo_machine::{Charges, Instant, Machine};
+use hodo_machine::Instant;
 
 /// The state of a hub at one moment.
 #[derive(Debug)]
@@ -15,8 +15,6 @@ pub struct HubSnapshot {
     pub boards: Vec<BoardStatistics>,
     /// Packets that the hub holds, and the bytes of their buffers.
     pub held: (usize, usize),
-    /// Bytes of memory that are retained for clients.
-    pub charged: u64,
     /// Where the time of sampled packets goes.
     pub stages: HubStages,
     /// The counters of the trace, if there is one.
@@ -33,7 +31,6 @@ impl HubSnapshot {
             clients: hub.clients().collect(),
             boards: hub.boards().collect(),
             held: hub.held(),
-            charged: hub.charges().map_or(0, Charges::bytes),
             stages: hub.stages().clone(),
             trace,
         }

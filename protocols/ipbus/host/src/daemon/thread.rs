@@ -1,9 +1,9 @@
+use super::allow_list;
 use super::snapshot::HubSnapshot;
 use super::trace_log::TraceLog;
-use super::{HubError, allow_list};
-use hodo_daemon::{Reading, Rounds, Snapshot};
+use hodo_daemon::{Rounds, Snapshot};
 use hodo_io::Attendant;
-use hodo_ipbus::hub::{AllowList, Ended, Hub, HubCommand, HubEvent};
+use hodo_ipbus::hub::{Ended, Hub, HubCommand, HubEvent};
 use hodo_machine::Instant;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,15 +13,12 @@ pub struct HubThread {
     rounds: Rounds,
     snapshot: Arc<Snapshot<HubSnapshot>>,
     allow: Option<PathBuf>,
-    reading: Reading<Result<AllowList, HubError>>,
-    /// The allow-list is to be read again.
-    is_stale: bool,
     trace: TraceLog,
 }
 
 impl HubThread {
     pub fn new(rounds: Rounds, snapshot: Arc<Snapshot<HubSnapshot>>, allow: Option<PathBuf>, trace: TraceLog) -> Self {
-        HubThread { rounds, snapshot, allow, reading: Reading::default(), is_stale: false, trace }
+        HubThread { rounds, snapshot, allow, trace }
     }
 
     /// Logs an error that the trace's packets show as well.
@@ -30,17 +27,9 @@ impl HubThread {
         tracing::warn!("{line}");
     }
 
-    /// Has the allow-list read again, and takes the one that was read. One that cannot be read changes nothing.
+    /// Reads the allow-list again. One that cannot be read changes nothing.
     fn reload(&mut self) -> Option<HubCommand> {
-        if self.is_stale && !self.reading.is_under_way() {
-            self.is_stale = false;
-            let allow = self.allow.clone();
-            if let Err(why) = self.reading.start(move || allow_list(allow.as_deref())) {
-                tracing::warn!("the allow-list cannot be reread, because no thread can be started: {why}");
-                self.rounds.reloaded("the previous allow-list stays in force");
-            }
-        }
-        let list = self.reading.outcome()?;
+        let list = allow_list(self.allow.as_deref());
         let status = match &list {
             Ok(_) => "the allow-list was reread".to_owned(),
             Err(why) => format!("{why}; the previous list stays in force"),
@@ -73,10 +62,6 @@ impl Attendant for HubThread {
                 "{board} has forgotten what was in flight: it has restarted, or somebody else uses its ids; the \
                  clients were told"
             )),
-            HubEvent::TooLong { board, bytes, buffer, count } => self.warn(&format!(
-                "{board} has buffers of {buffer} bytes, and a client asks for a packet or a reply of {bytes}: the board drops those without a \
-                 word; the client's max_payload_size is to be {buffer} or less ({count} such packets so far)"
-            )),
             _ => {}
         }
         None
@@ -88,8 +73,7 @@ impl Attendant for HubThread {
         if let Some(line) = self.trace.look_in(is_switched) {
             tracing::info!("{line}");
         }
-        self.is_stale |= self.rounds.look_in(now);
-        self.reload()
+        if self.rounds.look_in(now) { self.reload() } else { None }
     }
 
     fn drain(&mut self) -> Option<HubCommand> {

@@ -4,8 +4,8 @@ use super::names;
 use crate::Files;
 use hodo_uhal::connections::Connection;
 use hodo_uhal::files::Source;
-use hodo_uhal::finding::{FileProblem, Finding, FirmwareProblem, Place, Problem, Severity};
-use hodo_uhal::table::{self, Limits, Occupant, Overlap};
+use hodo_uhal::finding::{FileProblem, Finding, Place, Severity};
+use hodo_uhal::table::{self, Limits, Overlap};
 use hodo_uhal::uri::Uri;
 
 /// A file, or several connection files together, with what is wrong in it.
@@ -17,8 +17,6 @@ pub struct Checked {
     pub entries: Entries,
     /// The number of its entries.
     pub count: usize,
-    /// The number of slaves that the `fwinfo` of a table declares for its address decoder.
-    pub endpoints: usize,
     /// Everything that is wrong.
     pub remarks: Vec<Remark>,
 }
@@ -41,8 +39,8 @@ pub struct Remark {
     pub kind: RemarkKind,
     /// The sentence that says it.
     pub text: String,
-    /// The nodes of an overlap, or of a problem with firmware.
-    pub nodes: Vec<Occupant>,
+    /// The nodes that share addresses, if that is what is wrong.
+    pub overlap: Option<Overlap>,
 }
 
 /// How bad a remark is.
@@ -54,14 +52,11 @@ pub enum RemarkKind {
     Warning,
     /// Two nodes share addresses.
     Overlap,
-    /// An address decoder that follows `fwinfo` selects something else than the nodes say.
-    Firmware,
 }
 
 impl RemarkKind {
     /// All kinds.
-    pub const ALL: [RemarkKind; 4] =
-        [RemarkKind::Error, RemarkKind::Warning, RemarkKind::Overlap, RemarkKind::Firmware];
+    pub const ALL: [RemarkKind; 3] = [RemarkKind::Error, RemarkKind::Warning, RemarkKind::Overlap];
 
     /// Returns the word for it.
     #[must_use]
@@ -70,7 +65,6 @@ impl RemarkKind {
             RemarkKind::Error => "error",
             RemarkKind::Warning => "warning",
             RemarkKind::Overlap => "overlap",
-            RemarkKind::Firmware => "firmware",
         }
     }
 }
@@ -108,14 +102,12 @@ fn check_table(file: String) -> Checked {
     let report = table::check(&file, &Files, &Limits::default());
     let mut remarks: Vec<Remark> = report.findings.iter().map(Remark::from).collect();
     remarks.extend(report.overlaps.into_iter().map(Remark::from));
-    remarks.extend(report.firmware.iter().map(Remark::from));
-    Checked { name: file, entries: Entries::Nodes, count: report.nodes, endpoints: report.endpoints, remarks }
+    Checked { name: file, entries: Entries::Nodes, count: report.nodes, remarks }
 }
 
 /// Checks connection files, and adds the tables that they name.
 fn check_connections(files: &[String], tables: &mut Vec<String>) -> Checked {
-    let (name, entries) = (files.join(" "), Entries::Devices);
-    let mut checked = Checked { name, entries, count: 0, endpoints: 0, remarks: Vec::new() };
+    let mut checked = Checked { name: files.join(" "), entries: Entries::Devices, count: 0, remarks: Vec::new() };
     match names::connections(files) {
         Err(error) => checked.remarks.extend(error.findings.iter().map(Remark::from)),
         Ok(all) => {
@@ -132,7 +124,7 @@ fn check_connections(files: &[String], tables: &mut Vec<String>) -> Checked {
 
 fn check_device(connection: &Connection, remarks: &mut Vec<Remark>, tables: &mut Vec<String>) {
     let Connection { id, place, .. } = connection;
-    let mut remark = |kind, text| remarks.push(Remark { place: place.clone(), kind, text, nodes: Vec::new() });
+    let mut remark = |kind, text| remarks.push(Remark { place: place.clone(), kind, text, overlap: None });
     match connection.uri.parse::<Uri>() {
         Err(error) => remark(RemarkKind::Error, format!("device `{id}`: {error}")),
         Ok(uri) => uri.ignored.iter().for_each(|option| {
@@ -152,14 +144,11 @@ fn check_device(connection: &Connection, remarks: &mut Vec<Remark>, tables: &mut
 
 impl From<&Finding> for Remark {
     fn from(finding: &Finding) -> Self {
-        let firmware = if let Problem::Firmware(problem) = &finding.problem { Some(&**problem) } else { None };
         let kind = match finding.problem.severity() {
-            Severity::Warning => RemarkKind::Warning,
-            Severity::Error if firmware.is_some() => RemarkKind::Firmware,
             Severity::Error => RemarkKind::Error,
+            Severity::Warning => RemarkKind::Warning,
         };
-        let nodes = firmware.into_iter().flat_map(FirmwareProblem::nodes).flatten().cloned().collect();
-        Remark { place: finding.place.clone(), kind, text: finding.problem.to_string(), nodes }
+        Remark { place: finding.place.clone(), kind, text: finding.problem.to_string(), overlap: None }
     }
 }
 
@@ -168,6 +157,6 @@ impl From<Overlap> for Remark {
         let place = overlap.first.place.clone();
         let whole = overlap.to_string();
         let text = whole.strip_prefix(&format!("{place}: overlap: ")).unwrap_or(&whole).to_owned();
-        Remark { place, kind: RemarkKind::Overlap, text, nodes: vec![overlap.first, overlap.second] }
+        Remark { place, kind: RemarkKind::Overlap, text, overlap: Some(overlap) }
     }
 }

@@ -1,7 +1,5 @@
-use super::left::Left;
 use super::{SessionError, SessionSettings};
 use hodo_io::{Clock, Endpoint, SocketSettings, Sockets};
-use hodo_ipbus::wire::Version;
 use hodo_ipbus::{Client, ClientConfig, Command, Event, Path};
 use hodo_machine::{Address, Driver, Instant, Wait};
 use hodo_uhal::uri::{Host, Route, Uri};
@@ -9,54 +7,31 @@ use std::io;
 use std::net::{SocketAddr, SocketAddrV4};
 
 /// The client machine on its socket.
-pub(super) struct Line {
-    endpoint: Box<Endpoint<Client, Sockets>>,
-    /// Where the next id of a device that others may be using is kept for the next session.
-    left: Option<Left>,
-}
+pub(super) struct Line(Box<Endpoint<Client, Sockets>>);
 
 impl Line {
     pub(super) fn open(uri: &Uri, settings: &SessionSettings) -> Result<Line, SessionError> {
-        let mut config = config(uri, settings)?;
-        let at = if let Address::Udp(at) = config.address { Some(at) } else { None };
-        let left = at.filter(|_| config.path == Path::SharedUdp && config.version == Version::V2_0).and_then(Left::of);
-        config.left = left.as_ref().and_then(Left::read);
+        let config = config(uri, settings)?;
         let sockets = SocketSettings { peers_max: 1, ..SocketSettings::default() };
         let clock = Clock::start();
         let sockets = Sockets::new(sockets)
             .map_err(|error| SessionError::System { uri: uri.to_string(), why: error.to_string() })?;
-        Ok(Line { endpoint: Box::new(Endpoint::new(Client::new(config), sockets, clock)), left })
+        Ok(Line(Box::new(Endpoint::new(Client::new(config), sockets, clock))))
     }
 
     #[inline]
     pub(super) fn command(&mut self, command: Command) {
-        self.endpoint.command(command);
+        self.0.command(command);
     }
 
     #[inline]
     pub(super) fn step(&mut self, wait: Wait, until: Instant, told: &mut dyn FnMut(Event)) -> io::Result<()> {
-        self.endpoint.step(wait, until, told)
+        self.0.step(wait, until, told)
     }
 
     /// Returns when the last step ended.
     pub(super) fn last_turn(&self) -> Instant {
-        self.endpoint.last_turn()
-    }
-}
-
-impl Line {
-    /// Tells whether the device tells no status that makes sense.
-    pub(super) fn is_without_status(&self) -> bool {
-        self.endpoint.machine().is_without_status()
-    }
-}
-
-impl Drop for Line {
-    fn drop(&mut self) {
-        let counters = self.endpoint.machine().counters();
-        if let Some(left) = self.left.as_ref().filter(|_| counters.statuses > 0) {
-            left.write(self.endpoint.machine().next_id());
-        }
+        self.0.last_turn()
     }
 }
 

@@ -6,7 +6,7 @@ use super::{ClientConfig, PAYLOAD_MIN, Path};
 use crate::Error;
 use crate::single::Single;
 use crate::window::{Answer, Step, Window, WindowConfig, WindowCounters};
-use crate::wire::{PAYLOAD, Version};
+use crate::wire::Version;
 use alloc::vec::Vec;
 use hodo_machine::{Instant, Outbox};
 
@@ -35,20 +35,8 @@ pub(super) enum Move {
     Failed { key: u64, error: Error },
     /// The device cannot be reached.
     Down(Error),
-    /// Packets can be pushed again.
-    Resumed,
     /// Nothing to do before this instant.
     Idle(Option<Instant>),
-}
-
-/// The fit of a packet and its reply to the buffers of a device.
-pub(super) enum Fits {
-    /// It has, as far as is known.
-    Yes,
-    /// It is being asked.
-    Unknown,
-    /// It has not.
-    No(Error),
 }
 
 /// Takes a reply of the packet with this key, or why there is none; answers whether it is one.
@@ -65,7 +53,6 @@ impl Move {
             }
             Step::Failed { key, cause } => Move::Failed { key, error: cause.into() },
             Step::Down(cause) => Move::Down(cause.into()),
-            Step::Resumed => Move::Resumed,
             Step::Idle(deadline) => Move::Idle(deadline),
         }
     }
@@ -86,7 +73,7 @@ impl Carrier {
             Path::Udp { .. } | Path::SharedUdp if version == Version::V1_3 => Carrier::Single(Single::new(window)),
             Path::Udp { reliable: true } => Carrier::Window(Window::new(window)),
             Path::Udp { reliable: false } => Carrier::Plain(Plain::new(in_flight, timeout)),
-            Path::SharedUdp => Carrier::Shared(Shared::new(window, config.left)),
+            Path::SharedUdp => Carrier::Shared(Shared::new(window)),
             Path::Tcp => Carrier::Stream(Stream::new(None, in_flight, timeout, config.payload_max)),
             Path::Hub(target) => Carrier::Stream(Stream::new(Some(target), in_flight, timeout, config.payload_max)),
         }
@@ -108,16 +95,6 @@ impl Carrier {
             Carrier::Window(_) | Carrier::Single(_) => self.room() > 0,
             Carrier::Plain(_) | Carrier::Shared(_) | Carrier::Stream(_) => true,
         }
-    }
-
-    /// Returns the next id of the device, where packets have ids and none is in flight.
-    pub(super) fn next_id(&self) -> Option<u16> {
-        self.window().filter(|window| window.is_empty()).and_then(Window::next_id)
-    }
-
-    /// Tells whether the device tells no status.
-    pub(super) fn is_without_status(&self) -> bool {
-        matches!(self, Carrier::Shared(shared) if shared.is_without_status())
     }
 
     /// Tells whether a reply says which packet it answers, before it is looked into.
@@ -161,35 +138,13 @@ impl Carrier {
     #[inline]
     pub(super) fn narrow(&self, room: Room) -> Room {
         let Some(window) = self.window() else { return room };
-        if matches!(self, Carrier::Shared(_)) && room.request.max(room.reply) > PAYLOAD {
-            // Whether the first packet fits is asked before it is sent. So that all end alike, none is cut short.
-            return room;
-        }
         let buffer = (window.device().buffer_bytes as usize).max(PAYLOAD_MIN);
         Room { request: room.request.min(buffer), reply: room.reply.min(buffer) }
     }
 
-    /// Tells whether the device has buffers for a packet and a reply of up to this many bytes. Where it has not said so, it is asked about those
-    /// that are longer than uHAL's.
+    /// Takes a packet, and leaves some buffer in its place. `only_reads` tells whether it may be done twice.
     #[inline]
-    pub(super) fn fits(&mut self, longest: usize) -> Fits {
-        match self {
-            Carrier::Plain(plain) => plain.fits(longest),
-            Carrier::Shared(shared) => shared.fits(longest),
-            Carrier::Window(_) | Carrier::Single(_) | Carrier::Stream(_) => Fits::Yes,
-        }
-    }
-
-    /// Takes a packet, the longer of which and its reply has so many bytes, and leaves some buffer in its place. `only_reads` tells whether it
-    /// may be done twice.
-    #[inline]
-    pub(super) fn push(
-        &mut self,
-        now: Instant,
-        key: u64,
-        (packet, longest): (&mut Vec<u8>, usize),
-        only_reads: impl FnOnce() -> bool,
-    ) {
+    pub(super) fn push(&mut self, now: Instant, key: u64, packet: &mut Vec<u8>, only_reads: impl FnOnce() -> bool) {
         let fill = |buffer: &mut Vec<u8>| core::mem::swap(buffer, packet);
         match self {
             Carrier::Window(window) => {
@@ -198,7 +153,7 @@ impl Carrier {
             Carrier::Single(single) => single.push(now, key, fill),
             // With several in flight, a second sending could read what a later packet wrote.
             Carrier::Plain(plain) => plain.push(key, packet, false),
-            Carrier::Shared(shared) => shared.push(now, key, (packet, longest), only_reads()),
+            Carrier::Shared(shared) => shared.push(now, key, packet, only_reads()),
             Carrier::Stream(stream) => stream.push(now, key, packet),
         }
     }

@@ -69,11 +69,6 @@ impl Composer {
         &mut self.packet
     }
 
-    /// Returns the bytes of the packet or its reply, whichever is longer.
-    pub(super) fn longest(&self) -> usize {
-        self.packing.longest()
-    }
-
     /// Begins with an empty packet.
     pub(super) fn restart(&mut self) {
         self.packet.clear();

@@ -54,12 +54,6 @@ impl Packing {
         self.reply += kind.reply_words(words as usize);
     }
 
-    /// Returns the bytes of the packet or its reply, whichever is longer.
-    pub(super) fn longest(&self) -> usize {
-        let Room { request, reply } = self.bytes();
-        request.max(reply)
-    }
-
     /// Returns the bytes on the wire.
     const fn bytes(&self) -> Room {
         let (mut request, mut reply) = (self.request * WORD, self.reply * WORD);

@@ -43,16 +43,6 @@ pub struct DeviceCounters {
     pub refused: u64,
     /// Packets that were dropped because they are longer than a buffer, or because too much is unsent.
     pub dropped: u64,
-    /// The datagrams of these that are longer than a buffer.
-    pub too_long: u64,
-    /// Replies that were dropped because the peer did not take them and too much memory was retained.
-    pub unsent: u64,
-    /// Peers that were closed because their stream made no sense, or most memory was retained for them.
-    pub ended: u64,
-    /// Peers whose place another one got.
-    pub displaced: u64,
-    /// Peers for which there was no place.
-    pub refused_peers: u64,
 }
 
 impl Board {
@@ -98,11 +88,6 @@ impl Board {
     pub(crate) fn drop_packet(&mut self) {
         self.counters.dropped += 1;
         self.history.note(Event::new(Traffic::Control).dropped());
-    }
-
-    /// Returns the counters to be changed.
-    pub(super) fn counters_mut(&mut self) -> &mut DeviceCounters {
-        &mut self.counters
     }
 
     pub(crate) fn counters(&self) -> DeviceCounters {

@@ -1,17 +1,16 @@
 use super::{Device, DeviceCommand, DeviceEvent};
-use crate::Error;
 use crate::wire::chunk::{self, Chunks};
 use crate::wire::packet::{self, Kind, Packet};
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::time::Duration;
-use hodo_machine::{Charges, Input, Instant, Machine, Outbox, Output, Peer, Random, Transport};
+use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer, Random, Transport};
 
 /// How much later than the latest of the others a packet comes that is to be overtaken.
 const OVERTAKEN: Duration = Duration::from_micros(100);
-/// Bytes of memory for a packet on its way, beside its own.
-const PARCEL: u64 = 192;
+/// Bytes that may be on their way at most; beyond them packets are lost.
+const HELD_BYTES_MAX: usize = 64 << 20;
 
 /// Faults of a device on request. The same seed and the same packets at the same times go wrong the same way.
 ///
@@ -81,8 +80,7 @@ pub struct FaultyDevice {
     rebooted: usize,
     sessions: BTreeMap<Peer, Session>,
     held: BTreeMap<(Instant, u64), Parcel>,
-    /// The packets of each peer, those that were sent first in front, and when each arrives.
-    by_peer: BTreeSet<(Peer, u64, Instant)>,
+    held_bytes: usize,
     /// When the last packet of a stream arrives.
     latest: BTreeMap<(Peer, Toward), Instant>,
     /// How many were ever held: those of one instant keep their order.
@@ -91,13 +89,11 @@ pub struct FaultyDevice {
     gathered: Vec<u8>,
 }
 
-/// The cutters of a stream into packets, for both directions, and what is on its way.
+/// Cuts both directions of a stream into packets.
 #[derive(Debug)]
 struct Session {
     requests: Chunks,
     replies: Chunks,
-    /// Memory of the packets on their way.
-    on_way: u64,
 }
 
 /// A packet on its way.
@@ -106,12 +102,6 @@ struct Parcel {
     toward: Toward,
     peer: Peer,
     bytes: Vec<u8>,
-}
-
-impl Parcel {
-    fn memory(&self) -> u64 {
-        self.bytes.capacity() as u64 + PARCEL
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,7 +125,7 @@ impl FaultyDevice {
             rebooted: 0,
             sessions: BTreeMap::new(),
             held: BTreeMap::new(),
-            by_peer: BTreeSet::new(),
+            held_bytes: 0,
             latest: BTreeMap::new(),
             numbered: 0,
             out: Outbox::new(),
@@ -159,21 +149,17 @@ impl FaultyDevice {
         if self.device.transport() == Transport::Datagram {
             return self.request(now, peer, bytes);
         }
-        let Some(session) = self.sessions.get_mut(&peer) else { return };
-        let mut requests = core::mem::replace(&mut session.requests, Chunks::new(0));
+        let Some(mut session) = self.sessions.remove(&peer) else { return };
         let mut rest = bytes;
         loop {
-            match requests.next(&mut rest) {
+            match session.requests.next(&mut rest) {
                 Ok(Some(packet)) => self.request(now, peer, packet),
                 Ok(None) => break,
                 // The device is to see for itself.
                 Err(_) => return self.device.handle(now, Input::Received(peer, &[0xFF; chunk::HEADER])),
             }
         }
-        if let Some(session) = self.sessions.get_mut(&peer) {
-            session.requests = requests;
-        }
-        self.charge(peer);
+        self.sessions.insert(peer, session);
     }
 
     fn request(&mut self, now: Instant, peer: Peer, packet: &[u8]) {
@@ -205,15 +191,12 @@ impl FaultyDevice {
         self.out.clear();
         if self.device.transport() == Transport::Datagram {
             self.reply(now, peer, &bytes);
-        } else if let Some(session) = self.sessions.get_mut(&peer) {
-            let mut replies = core::mem::replace(&mut session.replies, Chunks::new(0));
+        } else if let Some(mut session) = self.sessions.remove(&peer) {
             let mut rest = bytes.as_slice();
-            while let Ok(Some(packet)) = replies.next(&mut rest) {
+            while let Ok(Some(packet)) = session.replies.next(&mut rest) {
                 self.reply(now, peer, packet);
             }
-            if let Some(session) = self.sessions.get_mut(&peer) {
-                session.replies = replies;
-            }
+            self.sessions.insert(peer, session);
         }
         self.gathered = bytes;
     }
@@ -240,12 +223,11 @@ impl FaultyDevice {
         };
         let is_lost = random.chance(way.loss) || way.partitions.iter().any(|time| time.contains(&now));
         let copies = if random.chance(way.duplicate) { 2 } else { 1 };
-        if is_lost {
+        if is_lost || self.held_bytes > HELD_BYTES_MAX {
             *lost += 1;
             return;
         }
         self.counters.duplicated += copies - 1;
-        let mut parcels = Vec::new();
         for _ in 0..copies {
             let jitter = Duration::from_nanos(random.below(way.jitter.as_nanos() as u64 + 1));
             let mut at = now + way.delay + jitter;
@@ -262,82 +244,26 @@ impl FaultyDevice {
                 self.counters.reordered += 1;
                 at = now + way.delay + way.jitter + OVERTAKEN;
             }
-            parcels.push((at, Parcel { toward, peer, bytes }));
+            self.held_bytes += bytes.len();
+            self.held.insert((at, self.numbered), Parcel { toward, peer, bytes });
+            self.numbered += 1;
         }
-        parcels.into_iter().for_each(|(at, parcel)| self.put(at, parcel));
-    }
-
-    /// Puts a packet on its way.
-    fn put(&mut self, at: Instant, parcel: Parcel) {
-        let peer = parcel.peer;
-        let Some(session) = self.sessions.get_mut(&peer) else { return };
-        session.on_way += parcel.memory();
-        self.by_peer.insert((peer, self.numbered, at));
-        self.held.insert((at, self.numbered), parcel);
-        self.numbered += 1;
-        self.charge(peer);
-    }
-
-    /// Takes a packet off its way.
-    fn remove(&mut self, at: Instant, number: u64) -> Option<Parcel> {
-        let parcel = self.held.remove(&(at, number))?;
-        self.by_peer.remove(&(parcel.peer, number, at));
-        if let Some(session) = self.sessions.get_mut(&parcel.peer) {
-            session.on_way -= parcel.memory();
-        }
-        Some(parcel)
-    }
-
-    /// Charges a peer for what is on its way. While all of it is too much, the peer with the most is closed, and over datagrams the
-    /// first of its packets are lost.
-    fn charge(&mut self, peer: Peer) {
-        let mut next = Some(peer);
-        while let Some(peer) = next {
-            let Some(Session { requests, replies, on_way }) = self.sessions.get(&peer) else { return };
-            let bytes = on_way + (requests.retained() + replies.retained()) as u64;
-            let Some(over) = self.device.charge_on_way(peer, bytes) else { return };
-            next = match self.device.transport() {
-                Transport::Stream => {
-                    self.device.end(over.peer, Error::TooMuchMemory(over));
-                    self.forget(over.peer);
-                    None
-                }
-                Transport::Datagram => self.lose_oldest(over.peer).then_some(over.peer),
-            };
-        }
-    }
-
-    /// Loses the packet of a peer that was sent first; returns whether there was one.
-    fn lose_oldest(&mut self, peer: Peer) -> bool {
-        let first = self.by_peer.range((peer, 0, Instant::ZERO)..).next();
-        let Some(&(_, number, at)) = first.filter(|(other, ..)| *other == peer) else { return false };
-        match self.remove(at, number).map(|parcel| parcel.toward) {
-            Some(Toward::Device) => self.counters.requests_lost += 1,
-            Some(Toward::Peer) => self.counters.replies_lost += 1,
-            None => {}
-        }
-        true
     }
 
     /// Takes the next packet that has arrived.
     fn arrived(&mut self, now: Instant) -> Option<Parcel> {
-        let (at, number) = *self.held.first_key_value().filter(|((at, _), _)| *at <= now)?.0;
-        let parcel = self.remove(at, number)?;
-        self.charge(parcel.peer);
+        let first = self.held.first_entry().filter(|first| first.key().0 <= now)?;
+        let parcel = first.remove();
+        self.held_bytes -= parcel.bytes.len();
         Some(parcel)
     }
 
     /// Loses what is on its way to and from a peer that is gone.
     fn forget(&mut self, peer: Peer) {
         self.sessions.remove(&peer);
-        for toward in [Toward::Device, Toward::Peer] {
-            self.latest.remove(&(peer, toward));
-        }
-        while let Some(&(_, number, at)) =
-            self.by_peer.range((peer, 0, Instant::ZERO)..).next().filter(|(other, ..)| *other == peer)
-        {
-            self.remove(at, number);
-        }
+        self.latest.retain(|(other, _), _| *other != peer);
+        self.held.retain(|_, parcel| parcel.peer != peer);
+        self.held_bytes = self.held.values().map(|parcel| parcel.bytes.len()).sum();
     }
 
     /// Returns when something happens next without an input.
@@ -358,7 +284,7 @@ impl Machine for FaultyDevice {
             Input::Opened(peer, _) => {
                 self.forget(peer);
                 let requests = Chunks::new(self.device.buffer_bytes());
-                self.sessions.insert(peer, Session { requests, replies: Chunks::new(usize::MAX), on_way: 0 });
+                self.sessions.insert(peer, Session { requests, replies: Chunks::new(usize::MAX) });
             }
             Input::Closed(peer, _) => self.forget(peer),
             _ => {}
@@ -389,10 +315,6 @@ impl Machine for FaultyDevice {
                 other => return other,
             }
         }
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.device.charges()
     }
 }
 

@@ -3,7 +3,6 @@
 
 use super::client::Full;
 use super::intake::version_of;
-use super::memory::memory_of_chunk;
 use super::router::{Router, Timer};
 use super::{Ended, HubConfig};
 use crate::wire::hub::Requests;
@@ -17,7 +16,7 @@ impl Router {
         if self.draining {
             return Ok(());
         }
-        let full = self.full(chunk).filter(|_| !self.is_reserved(number, chunk));
+        let full = self.full(chunk);
         let Some(client) = self.clients.at(Peer::accepted(number)) else { return Ok(()) };
         if full.is_none() && client.backlog.is_empty() {
             return self.take_in(now, number, chunk);
@@ -32,7 +31,6 @@ impl Router {
         }
         self.backlog_bytes += chunk.len();
         client.backlog_packets += count;
-        client.retained += memory_of_chunk(chunk);
         client.backlog.push_back(Box::from(chunk));
         self.timers.cancel(Timer::FirstChunk(number));
         if let Some(full) = full {
@@ -56,13 +54,6 @@ impl Router {
             let board = self.boards.find(request.target, version_of(request.packet)?, 0)?;
             self.boards.at(board)?.is_full(board_packets).then_some(Full::Board(board))
         })
-    }
-
-    /// Tells whether a client waits for so little, with this chunk, that it is taken in whatever others have queued.
-    #[cold]
-    fn is_reserved(&self, number: u32, chunk: &[u8]) -> bool {
-        let client = self.clients.get(Peer::accepted(number));
-        client.is_some_and(|client| client.owed() + count(chunk) <= self.config.client_reserved)
     }
 
     /// Tells whether the hub has places for the packets of a chunk. An empty hub takes any, though it refuses some.
@@ -125,7 +116,6 @@ impl Router {
                 self.backlog_bytes += chunk.len();
                 if let Some(client) = self.client(number) {
                     client.backlog_packets += count(&chunk);
-                    client.retained += memory_of_chunk(&chunk);
                     client.backlog.push_front(chunk);
                 }
                 self.wait_for(number, full);
@@ -138,21 +128,6 @@ impl Router {
 
     /// Takes in the whole backlog of a client, whether there is room or not.
     pub(super) fn empty_backlog(&mut self, now: Instant, number: u32) -> Result<(), Ended> {
-        self.wait_no_more(number);
-        while let Some(chunk) = self.next_of_backlog(number) {
-            self.take_in(now, number, &chunk)?;
-        }
-        Ok(())
-    }
-
-    /// Drops the whole backlog of a client.
-    pub(super) fn drop_backlog(&mut self, number: u32) {
-        self.wait_no_more(number);
-        while self.next_of_backlog(number).is_some() {}
-    }
-
-    /// Has a client wait for room no more.
-    fn wait_no_more(&mut self, number: u32) {
         let waiting = match self.client(number).and_then(|client| client.waits_for.take()) {
             Some(Full::Hub) => Some(&mut self.waiting),
             Some(Full::Board(board)) => self.boards.at(board).map(|board| &mut board.waiting),
@@ -161,13 +136,16 @@ impl Router {
         if let Some(waiting) = waiting {
             waiting.retain(|waiting| *waiting != number);
         }
+        while let Some(chunk) = self.next_of_backlog(number) {
+            self.take_in(now, number, &chunk)?;
+        }
+        Ok(())
     }
 
     fn next_of_backlog(&mut self, number: u32) -> Option<Box<[u8]>> {
         let client = self.clients.at(Peer::accepted(number))?;
         let chunk = client.backlog.pop_front()?;
         client.backlog_packets -= count(&chunk);
-        client.retained -= memory_of_chunk(&chunk);
         self.backlog_bytes -= chunk.len();
         Some(chunk)
     }

@@ -1,6 +1,5 @@
-use super::packets::{Lanes, Packet, Packets};
+use super::packets::Packets;
 use super::statistics::BoardCounters;
-use super::{HubConfig, HubEvent};
 use crate::Error;
 use crate::single::Single;
 use crate::window::{Answer, Cause, Heard, RoundTrip, Step, Window, WindowConfig, WindowCounters};
@@ -55,19 +54,19 @@ pub(super) enum Health {
     /// It was not heard of yet.
     Unknown,
     Alive,
-    /// It does not answer: what is asked of it waits for its time, and is refused where a probe has gone unanswered since.
+    /// It does not answer: what is asked of it waits for a probe for a short time, and is refused.
     Dead(Death),
 }
 
 /// The state of a board that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Death {
-    /// The answer to what has waited for it in vain.
+    /// The answer to whatever is asked of it.
     pub(super) code: Code,
+    /// When a client had it asked last whether it is there.
+    pub(super) asked: Instant,
     /// When it was asked last, on a client's behalf or not.
     pub(super) probed: Instant,
-    /// When it was asked last of the times that it has not answered.
-    pub(super) unanswered: Instant,
     /// When it is asked next.
     pub(super) probe_at: Instant,
     /// The time from a probe to the next, where nobody asks for the board.
@@ -122,67 +121,51 @@ impl Board {
         BoardCounters { link: self.link.counters(), ..self.counters }
     }
 
-    /// Counts a packet that is longer than the board's buffers, or whose reply is. Returns the event that is due.
-    #[inline]
-    pub(super) fn note_if_too_long(&mut self, packet: &Packet) -> Option<HubEvent> {
-        let bytes = packet.bytes.len().max(packet.reply_bytes as usize);
-        let buffer = self.link.buffer_bytes().filter(|buffer| bytes > *buffer as usize)?;
-        self.counters.too_long += 1;
-        let count = self.counters.too_long;
-        count.is_power_of_two().then_some(HubEvent::TooLong { board: self.target, bytes, buffer, count })
-    }
-
-    /// Takes in that a client asks for the board: one that is dead is probed soon, at most once in `gap`.
-    pub(super) fn asked(&mut self, now: Instant, gap: Duration) {
+    /// Takes in that a client asks for the board: one that is dead is probed, at most once in `gap`, and an answer is
+    /// waited for over `answer`.
+    ///
+    /// # Errors
+    /// The code for the client, if the board was probed lately and did not answer.
+    pub(super) fn asked(&mut self, now: Instant, gap: Duration, answer: Duration) -> Result<(), Code> {
         self.used = now;
-        if let Health::Dead(death) = &mut self.health {
-            death.probe_at = death.probe_at.min(now.max(death.probed + gap));
+        let is_down = self.link.is_down();
+        let Health::Dead(death) = &mut self.health else { return Ok(()) };
+        if now >= death.asked + gap {
+            (death.asked, death.probe_at) = (now, now);
         }
-    }
-
-    /// Tells the window whether other clients wait behind the packet that the board does not take or answer.
-    pub(super) fn press(&mut self, lanes: &Lanes) {
-        if let Link::Current(window) = &mut self.link
-            && let Some(stuck) = window.stuck()
-        {
-            window.press(self.turns.iter().any(|lane| lanes.client(*lane) != stuck));
-        }
+        let waits = !is_down || death.probe_at <= now || now < death.probed + answer;
+        if waits { Ok(()) } else { Err(death.code) }
     }
 
     /// Sends one probe to a board that is dead.
-    pub(super) fn probe(&mut self, now: Instant, config: &HubConfig) {
-        if self.probed(now, config) {
+    pub(super) fn probe(&mut self, now: Instant, last: Duration) {
+        if self.probed(now, last) {
             self.link.probe(now);
         }
     }
 
     /// Sets when a board that is dead is probed next; returns whether it is dead.
-    pub(super) fn probed(&mut self, now: Instant, config: &HubConfig) -> bool {
-        self.note_unanswered(now, config);
+    pub(super) fn probed(&mut self, now: Instant, last: Duration) -> bool {
         let Health::Dead(death) = &mut self.health else { return false };
-        death.probed = now;
-        if self.turns.is_empty() {
-            death.probe_at = now + death.wait;
-            death.wait = (death.wait * 2).min(config.probe_last);
-        } else {
-            death.probe_at = now + config.probe_asked();
-        }
+        (death.probed, death.probe_at) = (now, now + death.wait);
+        death.wait = (death.wait * 2).min(last);
         true
-    }
-
-    /// Takes in that a board that is dead has not answered the last probe, if its time is over.
-    pub(super) fn note_unanswered(&mut self, now: Instant, config: &HubConfig) {
-        if let Health::Dead(death) = &mut self.health
-            && now >= death.probed + config.window.late_max()
-        {
-            death.unanswered = death.unanswered.max(death.probed);
-        }
     }
 
     /// Returns when the board is to be probed, if it is dead and not being opened.
     pub(super) fn probe_at(&self) -> Option<Instant> {
         match self.health {
             Health::Dead(death) if self.link.is_down() && self.socket != Socket::Opening => Some(death.probe_at),
+            _ => None,
+        }
+    }
+
+    /// Returns when what waits for the answer to a probe is to be refused, and with which code.
+    pub(super) fn refuse_at(&self, answer: Duration) -> Option<(Instant, Code)> {
+        match self.health {
+            Health::Dead(death) if self.probe_at().is_some() && !self.turns.is_empty() => {
+                Some((death.probed + answer, death.code))
+            }
             _ => None,
         }
     }
@@ -230,30 +213,6 @@ impl Link {
         match self {
             Link::Current(window) => window.takes(bytes),
             Link::Legacy(_) => true,
-        }
-    }
-
-    /// Returns the bytes of a buffer of the board, if its status tells of buffers that packets fit in at all.
-    pub(super) fn buffer_bytes(&self) -> Option<u32> {
-        match self {
-            Link::Current(window) => Some(window.device().buffer_bytes).filter(|bytes| *bytes > 0),
-            Link::Legacy(_) => None,
-        }
-    }
-
-    /// Tells whether a packet of this client and length may be put into flight now, and not only after others.
-    pub(super) fn admits(&self, now: Instant, chain: u32, bytes: usize) -> bool {
-        match self {
-            Link::Current(window) => window.admits(now, chain, bytes),
-            Link::Legacy(_) => true,
-        }
-    }
-
-    /// Returns the instant from which on any packet may be put into flight, if it is to come.
-    pub(super) fn admits_at(&self, now: Instant) -> Option<Instant> {
-        match self {
-            Link::Current(window) => window.admits_at(now),
-            Link::Legacy(_) => None,
         }
     }
 
@@ -310,7 +269,7 @@ pub(super) fn code_of(cause: Cause) -> Code {
     match cause {
         Cause::Silent => Code::NoStatusReply,
         Cause::Ignored => Code::NoControlReply,
-        Cause::ReplyLost | Cause::Restarted | Cause::LeftOpen | Cause::Contended => Code::NoResendReply,
+        Cause::ReplyLost | Cause::Restarted | Cause::Contended => Code::NoResendReply,
         Cause::Malformed(Error::NotIpbus { first }) if Version::of(&first.to_be_bytes()).is_some() => {
             Code::WrongVersion
         }

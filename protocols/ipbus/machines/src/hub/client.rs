@@ -1,4 +1,3 @@
-use super::memory::ENTRY;
 use super::packets::Packets;
 use super::stages::mark_answered;
 use super::statistics::ClientCounters;
@@ -23,9 +22,6 @@ pub(super) struct Client {
     pub(super) backlog: VecDeque<Box<[u8]>>,
     /// Packets in them; a chunk without any counts as one.
     pub(super) backlog_packets: usize,
-    /// Memory of its packets, answers, and chunks that wait; and of the one that has not ended.
-    pub(super) retained: u64,
-    pub(super) unfinished: u64,
     /// Where the first of them waits for room.
     pub(super) waits_for: Option<Full>,
     /// When the last byte of it came.
@@ -81,8 +77,6 @@ impl Client {
             came: now,
             backlog: VecDeque::new(),
             backlog_packets: 0,
-            retained: 0,
-            unfinished: 0,
             waits_for: None,
             heard: now,
             entries: VecDeque::new(),
@@ -112,10 +106,9 @@ impl Client {
         self.first.wrapping_add(self.chunks.len() as u32 - 1)
     }
 
-    /// Adds an entry to the chunk that came last, for which this much memory is retained.
-    pub(super) fn owe(&mut self, entry: Entry, memory: u64) {
+    /// Adds an entry to the chunk that came last.
+    pub(super) fn owe(&mut self, entry: Entry) {
         self.entries.push_back(entry);
-        self.retained += memory;
         let chunk = self.chunks.back_mut().expect("a chunk has begun");
         chunk.entries += 1;
         match entry {
@@ -124,9 +117,8 @@ impl Client {
         }
     }
 
-    /// Notes that an entry of this chunk is answered, by a packet of this many bytes, and that this much memory is retained for it instead.
-    pub(super) fn settle(&mut self, chunk: u32, bytes: usize, (before, after): (u32, u32)) {
-        self.retained = self.retained - u64::from(before) + u64::from(after);
+    /// Notes that an entry of this chunk is answered, by a packet of this many bytes.
+    pub(super) fn settle(&mut self, chunk: u32, bytes: usize) {
         let chunk = &mut self.chunks[chunk.wrapping_sub(self.first) as usize];
         chunk.open -= 1;
         chunk.bytes += (REPLY_HEADER + bytes) as u32;
@@ -159,13 +151,11 @@ impl Client {
                         out.copy(reply.packet);
                         self.counters.answered(packet.code);
                         mark_answered(number, packet, out);
-                        self.retained -= u64::from(packet.memory);
                         packets.release(number);
                     }
                     Entry::Refused(target, code) => {
                         out.copy(&Reply { target, code, packet: &[] }.header());
                         self.counters.answered(code);
-                        self.retained -= ENTRY;
                     }
                 }
             }

@@ -1,13 +1,12 @@
-use super::Ended;
 use super::board::Board;
 use super::client::Entry;
-use super::memory::ENTRY;
 use super::router::{Router, Timer};
+use super::{Ended, HubConfig};
 use crate::window::WindowConfig;
+use crate::wire::Version;
 use crate::wire::hub::{Code, REQUEST_HEADER, Request, Requests, target};
 use crate::wire::legacy;
 use crate::wire::packet::{Kind, Packet};
-use crate::wire::{Version, WORD};
 use core::net::SocketAddrV4;
 use hodo_machine::{Instant, Peer};
 
@@ -36,15 +35,15 @@ impl Router {
             self.timers.cancel(Timer::FirstChunk(number));
         }
         for request in Requests::new(chunk).flatten() {
-            let (entry, memory) = match self.accept(now, number, place, request) {
-                Ok(packet) => (Entry::Packet(packet), u64::from(self.packets[packet].memory)),
+            let entry = match self.accept(now, number, place, request) {
+                Ok(packet) => Entry::Packet(packet),
                 Err(code) => {
                     self.past.count(code);
-                    (Entry::Refused(request.target, code), ENTRY)
+                    Entry::Refused(request.target, code)
                 }
             };
             if let Some(client) = self.client(number) {
-                client.owe(entry, memory);
+                client.owe(entry);
             }
         }
         self.note_ready(number);
@@ -66,7 +65,7 @@ impl Router {
             if client.owed() == client_packets {
                 return Err(Ended::TooManyPackets);
             }
-            client.owe(Entry::Refused(target, Code::MalformedStatus), ENTRY);
+            client.owe(Entry::Refused(target, Code::MalformedStatus));
             let whole = Requests::new(rest).next().and_then(Result::ok);
             rest = whole.map_or(&[], |request| &rest[REQUEST_HEADER + request.packet.len()..]);
             self.past.count(Code::MalformedStatus);
@@ -79,7 +78,9 @@ impl Router {
     #[inline]
     fn accept(&mut self, now: Instant, number: u32, chunk: u32, request: Request<'_>) -> Result<u32, Code> {
         let version = version_of(request.packet).ok_or(Code::WrongVersion)?;
-        let reply_bytes = reply_bytes(request.packet, version).ok_or(Code::MalformedStatus)?;
+        if !is_whole(request.packet, version) {
+            return Err(Code::MalformedStatus);
+        }
         if !self.allow.allows(request.target) {
             return Err(Code::NotAllowed);
         }
@@ -91,12 +92,13 @@ impl Router {
             Some(found) => found,
             None => self.remember(now, request.target, version)?,
         };
-        let gap = self.config.probe_asked();
+        let HubConfig { probe_first, window, .. } = self.config;
         let board = self.boards.at(board_number).ok_or(Code::HubTimeout)?;
         board.counters.packets += 1;
-        board.asked(now, gap);
-        let taken = self.packets.take(now, request.target, number, chunk, (request.packet, reply_bytes));
-        let packet = taken.ok_or(Code::HubTimeout);
+        let packet = match board.asked(now, probe_first, window.late_max()) {
+            Err(code) => Err(code),
+            Ok(()) => self.packets.take(request.target, number, chunk, request.packet).ok_or(Code::HubTimeout),
+        };
         board.counters.errors += u64::from(packet.is_err());
         let packet = packet?;
         self.packets[packet].times = self.stages.begin(now);
@@ -148,22 +150,14 @@ pub(super) fn version_of(packet: &[u8]) -> Option<Version> {
     Some(Version::V2_0)
 }
 
-/// Returns the bytes of a good reply to a request, or `None` if one of its transactions cannot be read: a board would drop what it cannot
-/// read, or answer nothing that is known for its reply, and hold up all that is behind it.
+/// Tells whether every transaction of a request can be read: a board would drop what it cannot read, or answer nothing that
+/// is known for its reply, and hold up all that is behind it.
 #[inline]
-fn reply_bytes(packet: &[u8], version: Version) -> Option<u32> {
+fn is_whole(packet: &[u8], version: Version) -> bool {
     match version {
-        Version::V2_0 => {
-            let packet = Packet::decode(packet).ok()?;
-            let words = packet.requests().try_fold(1, |words, request| {
-                let request = request.ok()?;
-                Some(words + request.header.kind.reply_words(request.operation.words()))
-            });
-            Some((words? * WORD) as u32)
-        }
+        Version::V2_0 => Packet::decode(packet).is_ok_and(|packet| packet.requests().all(|request| request.is_ok())),
         Version::V1_3 => {
-            let packet = legacy::Packet::decode(packet).ok()?;
-            packet.requests().all(|request| request.is_ok()).then_some(0)
+            legacy::Packet::decode(packet).is_ok_and(|packet| packet.requests().all(|request| request.is_ok()))
         }
     }
 }

@@ -1,13 +1,9 @@
-use super::memory::memory_of_packet;
 use super::stages::Times;
 use crate::wire::hub::Code;
 use alloc::vec::Vec;
 use core::net::SocketAddrV4;
 use core::ops::{Index, IndexMut};
-use hodo_machine::{Instant, Slab};
-
-/// Bytes of buffers that are kept for packets to come.
-const SPARE_MAX: usize = 16 << 20;
+use hodo_machine::Slab;
 
 /// No packet, no lane, no client: where a number may be missing.
 pub(super) const NONE: u32 = u32::MAX;
@@ -27,11 +23,6 @@ pub(super) struct Packet {
     pub(super) stage: Stage,
     /// How it was answered.
     pub(super) code: Code,
-    /// The memory that it is charged for.
-    pub(super) memory: u32,
-    /// Bytes of a good reply to it; 0 in version 1.3, where boards tell of no buffers.
-    pub(super) reply_bytes: u32,
-    pub(super) came: Instant,
     /// The next in its lane.
     pub(super) next: u32,
     pub(super) times: Times,
@@ -44,55 +35,29 @@ pub(super) enum Stage {
     /// In the board's link.
     InFlight,
     Answered,
-    /// Taken out of its lane, for its client is ended.
-    Dropped,
 }
 
-/// All packets that the hub holds. A place that is free keeps its buffer for the next, as long as all of them are not too many.
+/// All packets that the hub holds. A place that is free keeps its buffer for the next.
 #[derive(Debug)]
 pub(super) struct Packets {
     slab: Slab<Packet>,
     max: usize,
-    /// Bytes of the buffers of free places.
-    spare: usize,
 }
 
 impl Packets {
     pub(super) fn new(max: usize) -> Self {
-        Packets { slab: Slab::default(), max, spare: 0 }
+        Packets { slab: Slab::default(), max }
     }
 
     /// Takes a place for a request; `None` if the bound is reached.
-    pub(super) fn take(
-        &mut self,
-        came: Instant,
-        target: SocketAddrV4,
-        client: u32,
-        chunk: u32,
-        (request, reply_bytes): (&[u8], u32),
-    ) -> Option<u32> {
+    pub(super) fn take(&mut self, target: SocketAddrV4, client: u32, chunk: u32, request: &[u8]) -> Option<u32> {
         if self.slab.len() >= self.max {
             return None;
         }
         let (stage, code, times) = (Stage::Queued, Code::Done, Times::default());
-        let memory = memory_of_packet(request.len());
-        let packet = |bytes| Packet {
-            bytes,
-            target,
-            client,
-            chain: client,
-            chunk,
-            stage,
-            code,
-            memory,
-            reply_bytes,
-            came,
-            next: NONE,
-            times,
-        };
+        let packet = |bytes| Packet { bytes, target, client, chain: client, chunk, stage, code, next: NONE, times };
         let number = self.slab.take(|| packet(Vec::new()));
         let mut bytes = core::mem::take(&mut self[number].bytes);
-        self.spare -= bytes.capacity();
         bytes.clear();
         bytes.extend_from_slice(request);
         self[number] = packet(bytes);
@@ -100,11 +65,6 @@ impl Packets {
     }
 
     pub(super) fn release(&mut self, number: u32) {
-        let bytes = &mut self.slab[number].bytes;
-        if self.spare + bytes.capacity() > SPARE_MAX {
-            *bytes = Vec::new();
-        }
-        self.spare += bytes.capacity();
         self.slab.release(number);
     }
 
@@ -175,12 +135,6 @@ impl Lanes {
         }
         lane.last = packet;
         lane.length += 1;
-    }
-
-    /// Returns the first packet of a lane.
-    pub(super) fn first(&self, number: u32) -> Option<u32> {
-        let lane = &self.0[number];
-        (lane.length > 0).then_some(lane.first)
     }
 
     pub(super) fn pop(&mut self, number: u32, packets: &Packets) -> Option<u32> {

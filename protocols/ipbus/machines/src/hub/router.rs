@@ -1,15 +1,14 @@
 use super::allow::AllowList;
 use super::board::{Boards, Death, Health, Socket, code_of};
 use super::client::Client;
-use super::memory::memory_of_packet;
-use super::packets::{Lanes, NONE, Packet, Packets, Stage};
+use super::packets::{Lanes, NONE, Packets, Stage};
 use super::stages::{Stages, mark_sent};
 use super::{Ended, HubConfig, HubCounters, HubEvent, index};
 use crate::window::{Cause, Heard, Step};
 use crate::wire::hub::Code;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use hodo_machine::{Address, Charges, Instant, Outbox, Output, Peer, Peers, Pool, Random, Timers};
+use hodo_machine::{Address, Instant, Outbox, Output, Peer, Peers, Random, Timers};
 
 /// A timer of a hub, by the number of its board or client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,9 +30,6 @@ pub(super) struct Router {
     pub(super) boards: Boards,
     pub(super) packets: Packets,
     pub(super) lanes: Lanes,
-    /// The memory that is retained for clients; and for packets of clients that are gone.
-    pub(super) charges: Charges,
-    pub(super) orphans: u64,
     /// Bytes of the chunks that wait for room.
     pub(super) backlog_bytes: usize,
     /// Clients whose next chunk waits for room among the packets of all boards, in turn.
@@ -66,10 +62,8 @@ impl Router {
             allow,
             clients: Peers::default(),
             boards: Boards::default(),
-            packets: Packets::new(config.packets.saturating_add(config.clients.saturating_mul(config.client_reserved))),
+            packets: Packets::new(config.packets),
             lanes: Lanes::default(),
-            charges: Charges::new(config.allowance, Pool::default()),
-            orphans: 0,
             backlog_bytes: 0,
             waiting: VecDeque::new(),
             work: VecDeque::new(),
@@ -102,7 +96,6 @@ impl Router {
             return false;
         }
         self.clients.insert(peer, Client::new(peer, address.clone(), now));
-        self.charges.open(peer, address);
         self.timers.arm(Timer::FirstChunk(index(peer)), now + self.config.first_chunk);
         self.events.push_back(HubEvent::Came(address.clone()));
         true
@@ -128,22 +121,17 @@ impl Router {
 
     /// Removes a client that is gone. What was received of it is done, and answered to nobody.
     pub(super) fn gone(&mut self, now: Instant, number: u32, why: Ended) {
-        if why == Ended::TooMuchMemory {
-            self.drop_queued(number);
-        } else {
-            // A chunk that would end the client changes nothing: it is gone.
-            let _ = self.empty_backlog(now, number);
-        }
+        // A chunk that would end the client changes nothing: it is gone.
+        let _ = self.empty_backlog(now, number);
         let Some(mut client) = self.clients.remove(Peer::accepted(number)) else { return };
         self.timers.cancel(Timer::FirstChunk(number));
-        self.charges.close(Peer::accepted(number));
         for (_, lane) in client.lanes.drain(..) {
             self.lanes.orphan(lane);
         }
         for packet in client.forget() {
             match self.packets[packet].stage {
-                Stage::Queued | Stage::InFlight => self.orphan(packet),
-                Stage::Answered | Stage::Dropped => self.packets.release(packet),
+                Stage::Queued | Stage::InFlight => self.packets[packet].client = NONE,
+                Stage::Answered => self.packets.release(packet),
             }
         }
         self.past.clients += client.counters;
@@ -197,7 +185,7 @@ impl Router {
         if let Some(board) = self.boards.at(number).filter(|board| board.socket == Socket::Opening) {
             board.socket = Socket::Open;
             match board.health {
-                Health::Dead(_) => board.probe(now, &self.config),
+                Health::Dead(_) => board.probe(now, self.config.probe_last),
                 Health::Unknown | Health::Alive => board.link.open(now),
             }
             self.set_to_work(number);
@@ -207,9 +195,10 @@ impl Router {
     /// Notes that a board cannot be reached at all. For one that is dead it is the answer to a probe, which is repeated as late as
     /// any other.
     pub(super) fn board_closed(&mut self, now: Instant, number: u32) {
+        let last = self.config.probe_last;
         if let Some(board) = self.boards.at(number) {
             if core::mem::replace(&mut board.socket, Socket::Closed) == Socket::Opening {
-                board.probed(now, &self.config);
+                board.probed(now, last);
             }
             board.link.give_up();
             self.set_to_work(number);
@@ -234,21 +223,18 @@ impl Router {
             true
         });
         board.counters.malformed += u64::from(matches!(heard, Heard::Malformed(_)));
-        board.retried &= answered.is_none();
-        // A status is no sign of life from a board that tells it and takes no packets.
-        let takes_nothing = matches!(board.health, Health::Dead(death) if death.code == Code::NoControlReply);
-        let is_there = answered.is_some() || board.link.room() > 0 && !takes_nothing;
-        if is_there && board.health != Health::Alive {
-            board.health = Health::Alive;
-            self.events.push_back(HubEvent::Alive(board.target, board.version));
+        if board.link.room() > 0 {
+            board.retried = false;
+            if board.health != Health::Alive {
+                board.health = Health::Alive;
+                self.events.push_back(HubEvent::Alive(board.target, board.version));
+            }
         }
         if let Some(packet) = answered {
-            let Packet { code, client, .. } = self.packets[packet];
-            let done = code == Code::Done;
+            let done = self.packets[packet].code == Code::Done;
             board.counters.replies += u64::from(done);
             board.counters.errors += u64::from(!done);
             self.settle(packet);
-            self.charge(now, client);
         }
         self.set_to_work(number);
     }
@@ -259,13 +245,11 @@ impl Router {
         packet.stage = Stage::Answered;
         self.past.count(packet.code);
         let (client, chunk, length) = (packet.client, packet.chunk, packet.bytes.len());
-        let memory = memory_of_packet(length);
-        let before = core::mem::replace(&mut packet.memory, memory);
         if client == NONE {
-            return self.release_orphan(number, before);
+            return self.packets.release(number);
         }
         if let Some(client) = self.client(client) {
-            client.settle(chunk, length, (before, memory));
+            client.settle(chunk, length);
         }
         self.note_ready(client);
     }
@@ -341,17 +325,17 @@ impl Router {
             board.at_work = false;
             return false;
         }
+        let HubConfig { probe_last, window, .. } = self.config;
         self.dispatch(now, number, out);
         while let Some(board) = self.boards.at(number) {
             if board.probe_at().is_some_and(|at| now >= at) {
                 if board.socket == Socket::Open {
-                    board.probe(now, &self.config);
+                    board.probe(now, probe_last);
                 } else {
                     self.open_board(number);
                     continue;
                 }
             }
-            board.press(&self.lanes);
             match board.link.poll(now) {
                 Step::Send(datagram) => {
                     out.copy(datagram);
@@ -366,23 +350,19 @@ impl Router {
                     }
                 }
                 Step::Down(cause) => self.board_down(now, number, cause),
-                Step::Resumed => {}
                 Step::Idle(deadline) => {
-                    let probe_at = board.probe_at();
-                    let refuse_at = self.refuse_queued(now, number);
-                    let Some(board) = self.boards.at(number) else { return false };
+                    let refuse_at = board.refuse_at(window.late_max());
+                    if let Some((_, code)) = refuse_at.filter(|(at, _)| now >= *at) {
+                        self.refuse_queued(number, code);
+                        continue;
+                    }
                     if board.admits(self.config.board_packets) {
                         self.admit_waiting(now, number);
                         self.dispatch(now, number, out);
                         continue;
                     }
-                    if self.dispatch(now, number, out) {
-                        continue;
-                    }
-                    let Some(board) = self.boards.at(number) else { return false };
                     board.at_work = false;
-                    let admits_at = board.link.admits_at(now).filter(|_| !board.turns.is_empty());
-                    let at = deadline.into_iter().chain(probe_at).chain(refuse_at).chain(admits_at).min();
+                    let at = deadline.into_iter().chain(board.probe_at()).chain(refuse_at.map(|(at, _)| at)).min();
                     self.note_restarts(number);
                     self.timers.set(Timer::Board(number), at);
                     return false;
@@ -392,22 +372,12 @@ impl Router {
         false
     }
 
-    /// Puts packets into flight, one of each client in turn. Returns whether anything was taken out of the queue.
-    fn dispatch(&mut self, now: Instant, number: u32, out: &mut Outbox) -> bool {
-        let (mut is_any, mut passed_over) = (false, 0);
+    /// Puts packets into flight, one of each client in turn.
+    fn dispatch(&mut self, now: Instant, number: u32, out: &mut Outbox) {
         while let Some(board) = self.boards.at(number)
             && board.link.room() > 0
-            && passed_over < board.turns.len()
             && let Some(lane) = board.turns.pop_front()
         {
-            if let Some(first) = self.lanes.first(lane).map(|first| &self.packets[first])
-                && !board.link.admits(now, first.chain, first.bytes.len())
-            {
-                passed_over += 1;
-                board.turns.push_back(lane);
-                continue;
-            }
-            (is_any, passed_over) = (true, 0);
             let packet = self.lanes.pop(lane, &self.packets);
             if self.lanes.is_empty(lane) {
                 give_lane_back(&mut self.lanes, &mut self.clients, lane);
@@ -416,9 +386,6 @@ impl Router {
             }
             if let Some(packet) = packet {
                 board.queued -= 1;
-                if let Some(event) = board.note_if_too_long(&self.packets[packet]) {
-                    self.events.push_back(event);
-                }
                 if !board.link.takes(self.packets[packet].bytes.len()) {
                     // The board would drop it, and with it what follows.
                     board.counters.errors += 1;
@@ -430,7 +397,6 @@ impl Router {
                 board.link.push(now, packet, &mut self.packets);
             }
         }
-        is_any
     }
 
     /// Handles a link that was given up: retries the board, or declares it dead and fails what is queued.
@@ -444,49 +410,36 @@ impl Router {
             return board.link.open(now);
         }
         let code = code_of(cause);
-        // The last try within the patience has gone unanswered.
-        let late = self.config.window.late_max().as_nanos() as u64;
-        let unanswered = Instant::from_nanos(now.as_nanos().saturating_sub(late));
         if let Health::Dead(death) = &mut board.health {
             death.code = code;
         } else {
             board.counters.deaths += 1;
             self.events.push_back(HubEvent::Dead(board.target, board.version, code));
-            let probe_at = now + if board.turns.is_empty() { probe_first } else { self.config.probe_asked() };
-            board.health = Health::Dead(Death { code, probed: now, unanswered, probe_at, wait: probe_first * 2 });
+            board.health = Health::Dead(Death {
+                code,
+                asked: now,
+                probed: now,
+                probe_at: now + probe_first,
+                wait: probe_first * 2,
+            });
         }
+        self.refuse_queued(number, code);
     }
 
-    /// Fails what has waited for a dead board for the whole patience, where a probe has gone unanswered since it came. Returns when
-    /// the next is to be refused.
-    fn refuse_queued(&mut self, now: Instant, number: u32) -> Option<Instant> {
-        let patience = self.config.window.patience;
-        let board = self.boards.at(number)?;
-        board.note_unanswered(now, &self.config);
-        let Health::Dead(Death { code, probed, unanswered, .. }) = board.health else { return None };
-        if !board.link.is_down() {
-            return None;
-        }
-        let mut next = None;
-        for _ in 0..board.turns.len() {
-            let Some(lane) = self.boards.at(number).and_then(|board| board.turns.pop_front()) else { break };
-            while let Some(first) = self.lanes.first(lane) {
-                let came = self.packets[first].came;
-                if now < came + patience || came > unanswered {
-                    let answered = probed + self.config.window.late_max();
-                    next = next.into_iter().chain([(came + patience).max(answered)]).min();
-                    break;
+    /// Fails all that is queued for a board.
+    fn refuse_queued(&mut self, number: u32, code: Code) {
+        while let Some(board) = self.boards.at(number)
+            && let Some(lane) = board.turns.pop_front()
+        {
+            while let Some(packet) = self.lanes.pop(lane, &self.packets) {
+                if let Some(board) = self.boards.at(number) {
+                    board.queued -= 1;
+                    board.counters.errors += 1;
                 }
-                self.lanes.pop(lane, &self.packets);
-                self.fail_queued(number, first, code);
+                self.fail(packet, code);
             }
-            if self.lanes.is_empty(lane) {
-                give_lane_back(&mut self.lanes, &mut self.clients, lane);
-            } else if let Some(board) = self.boards.at(number) {
-                board.turns.push_back(lane);
-            }
+            give_lane_back(&mut self.lanes, &mut self.clients, lane);
         }
-        next
     }
 
     /// Fails what a client has sent for a board that has restarted: it belongs behind what failed, and would be done on a
@@ -497,17 +450,12 @@ impl Router {
         }
         let Some(lane) = self.client(client).and_then(|client| client.lane(number)) else { return };
         while let Some(packet) = self.lanes.pop(lane, &self.packets) {
-            self.fail_queued(number, packet, code);
+            if let Some(board) = self.boards.at(number) {
+                board.queued -= 1;
+                board.counters.errors += 1;
+            }
+            self.fail(packet, code);
         }
-    }
-
-    /// Fails a packet that was taken out of its lane.
-    fn fail_queued(&mut self, number: u32, packet: u32, code: Code) {
-        if let Some(board) = self.boards.at(number) {
-            board.queued -= 1;
-            board.counters.errors += 1;
-        }
-        self.fail(packet, code);
     }
 
     fn note_restarts(&mut self, number: u32) {
@@ -527,7 +475,6 @@ impl Router {
         }
         client.write(&mut self.packets, out);
         let peer = client.peer;
-        self.charge(now, number);
         self.note_ready(number);
         if self.draining {
             self.end_if_done(now, number);

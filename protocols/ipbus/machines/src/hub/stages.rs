@@ -78,14 +78,10 @@ impl Times {
     }
 }
 
-/// Multiples of this are spread evenly, however many of them are passed over.
-const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-
 /// Which packets are stamped, and what came of it.
 #[derive(Debug, Default)]
 pub(super) struct Stages {
     pub(super) sampling: Sampling,
-    /// Moves on by [`SPREAD`] with each packet.
     taken: u64,
     pub(super) seen: HubStages,
 }
@@ -94,9 +90,8 @@ impl Stages {
     /// Returns the times of a packet that comes now.
     #[inline]
     pub(super) fn begin(&mut self, now: Instant) -> Times {
-        // Clients' packets come in turns, of which each 64th would always be the same client's, or board's.
-        self.taken = self.taken.wrapping_add(SPREAD);
-        Times { came: self.sampling.takes(self.taken >> 32).then_some(now), ..Times::default() }
+        self.taken = self.taken.wrapping_add(1);
+        Times { came: self.sampling.takes(self.taken).then_some(now), ..Times::default() }
     }
 }
 

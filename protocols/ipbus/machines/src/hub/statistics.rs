@@ -61,8 +61,6 @@ pub struct BoardCounters {
     pub errors: u64,
     /// Datagrams received that are no packet of a device.
     pub malformed: u64,
-    /// Packets that are longer than a buffer of the board, or whose replies are.
-    pub too_long: u64,
     /// Times that it was found dead.
     pub deaths: u64,
     /// Losses on the way, and how they were recovered.
@@ -75,7 +73,6 @@ impl AddAssign for BoardCounters {
         self.replies += other.replies;
         self.errors += other.errors;
         self.malformed += other.malformed;
-        self.too_long += other.too_long;
         self.deaths += other.deaths;
         self.link += other.link;
     }

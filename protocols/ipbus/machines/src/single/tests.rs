@@ -82,7 +82,7 @@ fn a_read_is_sent_again_and_given_up_at_last() {
     let mut sendings = 1;
     loop {
         match single.poll(Instant::MAX) {
-            Step::Idle(_) | Step::Down(_) | Step::Resumed => panic!("it was not told"),
+            Step::Idle(_) | Step::Down(_) => panic!("it was not told"),
             Step::Failed { key, cause } => {
                 assert_eq!((key, cause), (3, Cause::Ignored));
                 break;
@@ -125,7 +125,7 @@ fn a_device_that_is_not_there_is_given_up() {
             Step::Send(_) => sendings += 1,
             Step::Idle(at) => now = at.expect("the answer is waited for"),
             Step::Down(cause) => break assert_eq!(cause, Cause::Silent),
-            Step::Failed { .. } | Step::Resumed => panic!("nothing was pushed"),
+            Step::Failed { .. } => panic!("nothing was pushed"),
         }
     }
     assert!(sendings > 3 && now <= Instant::ZERO + 100 * MILLI, "{sendings} by {now:?}");

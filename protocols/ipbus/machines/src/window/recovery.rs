@@ -1,12 +1,11 @@
 //! Rules of a window for answers, and for answers that are late.
 
 use super::identity::OwnIds;
-use super::sharing::LOOK_BACK;
 use super::{After, Answer, Cause, Heard, Out, Progress, Slot, Stage, State, StatusRequest, Window};
 use crate::Error;
 use crate::wire::IN_FLIGHT;
 use crate::wire::Order;
-use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, has_restarted, is_header};
+use crate::wire::packet::{HEADER, Header, Kind, Packet, distance, following, is_header};
 use crate::wire::status::Status;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -17,15 +16,6 @@ const TROUBLED: u32 = 4096;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
-/// Replies under a packet's number that are not its own, before it is given up.
-const REFUSED: u32 = 4;
-/// So often packets are sent again at the usual intervals before any of them is taken: a network that loses a third does not lose as many in a
-/// row.
-pub(super) const VAIN: u32 = 16;
-/// So often a window begins anew, with any other number that the status tells, before a packet is answered.
-const RESUMES: u32 = 24;
-/// The numbers that others may have taken since the status told the last one.
-const TAKEN: u16 = 1024;
 /// Status requests that are waited for at most; the oldest of more is taken for lost.
 const STATUSES: usize = 16;
 /// The number of statuses with an id of long ago that are taken for late ones while nothing gets on.
@@ -42,12 +32,17 @@ impl Window {
         self.troubled = TROUBLED;
     }
 
-    pub(super) fn append(&mut self, now: Instant, key: u64, chain: u32, fill: impl FnOnce(&mut Vec<u8>)) -> u16 {
+    pub(super) fn append(
+        &mut self,
+        now: Instant,
+        key: Option<u64>,
+        chain: u32,
+        fill: impl FnOnce(&mut Vec<u8>),
+    ) -> u16 {
         if self.slots.is_empty() {
             self.begin(now);
         }
         let mut packet = self.spare.pop().unwrap_or_default();
-        self.spare_bytes -= packet.capacity();
         packet.clear();
         fill(&mut packet);
         let id = self.next;
@@ -57,7 +52,6 @@ impl Window {
         let order = order.expect("a packet begins with its header");
         *begun = order.bytes_32(Header { id, kind: Kind::Control }.encode());
         let first = self.mark(id, order, &mut packet);
-        let is_suspect = self.is_suspect(chain, packet.len());
         self.slots.push_back(Slot {
             id,
             key,
@@ -69,9 +63,6 @@ impl Window {
             sent: now,
             turn: 0,
             once: false,
-            alone: self.is_new || id == 1 || is_suspect,
-            kept_back: Vec::new(),
-            refused: 0,
         });
         self.next = following(id);
         id
@@ -79,16 +70,13 @@ impl Window {
 
     pub(super) fn limit(&self) -> usize {
         let buffers = usize::try_from(self.device.buffers).unwrap_or(usize::MAX);
-        if self.sharing.contended > 0 || self.is_new || self.next == 1 {
-            1
-        } else {
-            self.config.in_flight.min(buffers).max(1)
-        }
+        if self.sharing.contended > 0 { 1 } else { self.config.in_flight.min(buffers).max(1) }
     }
 
-    /// Tells whether nothing may go with what is in flight.
-    pub(super) fn is_alone(&self) -> bool {
-        self.slots.back().is_some_and(|slot| slot.alone || self.next == 1)
+    /// Tells whether only the greeting may be in flight: a read of no words, which does no harm if it is done twice. It
+    /// shows that the ids agree, and it is what id 1 is spent on.
+    pub(super) fn is_greeting(&self) -> bool {
+        self.to_greet || self.next == 1 || self.slots.back().is_some_and(|slot| slot.key.is_none())
     }
 
     /// Takes the next datagram to be sent, and notes it as sent.
@@ -112,30 +100,23 @@ impl Window {
             self.counters.replies_lost += 1;
             return Some(Out::Resend(slot.id));
         }
+        if self.slots.is_empty() && (self.to_greet || self.next == 1) {
+            self.to_greet = false;
+            self.append_greeting(now);
+        }
         if self.is_held_back(now) {
             return self.ask_behind(now);
         }
-        if !self.slots.is_empty() && self.is_number_old(now) {
-            self.sharing.checks = true;
-            return Some(self.ask_status(now));
-        }
-        let is_unsure = self.is_unsure();
         let Some(slot) = self.slots.get_mut(self.unsent) else { return self.ask_behind(now) };
         let first = slot.stage == Stage::New;
-        let once = first && self.sharing.is_unasked(slot.id);
         if self.unsent == 0 {
             self.progress.waiting = now;
         }
         self.turns += 1;
-        (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Sent, now, self.turns, once);
+        (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Sent, now, self.turns, first);
         self.unsent += 1;
-        self.sharing.number.used();
-        self.sharing.echo = self.sharing.contended > 0 && !is_unsure;
-        self.status.behind = self.troubled > 0 && !self.progress.sent_again || self.glances();
-        if first && self.slots[self.unsent - 1].alone {
-            self.begin_alone(now);
-        }
-        self.counters.alone += u64::from(self.sharing.contended > 0);
+        self.sharing.echo = self.sharing.contended > 0 && slot.key.is_some();
+        self.status.behind = self.troubled > 0 && !self.progress.sent_again;
         if first {
             self.counters.packets += 1;
         } else {
@@ -183,65 +164,42 @@ impl Window {
         let index = usize::from(distance(self.base, id));
         let waits = |slot: &&mut Slot| matches!(slot.stage, Stage::Sent | Stage::ToAsk | Stage::Asked);
         let Some(slot) = self.slots.get_mut(index).filter(waits).filter(|_| id != 0 && self.failing == 0) else {
-            let is_known = self.failing == 0 && (self.is_witness(now, reply) || self.is_from_before(now, reply));
+            let is_known = self.failing == 0 && (self.is_from_before(reply) || self.is_witness(now, reply));
             return if is_known { Heard::Status } else { Heard::Stray };
         };
-        let Slot { key, header, stage, sent, once, .. } = *slot;
+        let Slot { header, stage, sent, once, .. } = *slot;
         let first = slot.unmarked(reply);
-        let answer = slot.answered_by(reply).map(|length| &packet[..length]);
-        let is_asked_for = !once || stage != Stage::Sent;
-        if let Some(answer) = answer.filter(|_| is_asked_for)
-            && self.keep_back(now, index, answer)
-        {
-            return Heard::Status;
-        }
-        let slot = &mut self.slots[index];
-        let taken = |packet| take(Answer { key, header, first, packet });
-        if !answer.is_some_and(taken) {
+        if !slot.is_answered_by(reply) || !slot.key.is_none_or(|key| take(Answer { key, header, first, packet })) {
             if !self.is_anothers(now, index, reply) {
-                self.not_taken(now, index);
+                self.not_taken();
             }
             return Heard::NotTaken;
         }
         slot.stage = Stage::Answered;
-        let (chain, length) = (slot.chain, slot.packet.len());
-        self.note_taken(now, chain, length);
-        self.is_new = false;
         self.to_ask -= usize::from(stage == Stage::ToAsk);
-        self.progress.vain = 0;
         self.round_trip.answered();
         if once {
             self.round_trip.answered_after(now.nanos_since(sent));
             self.troubled = self.troubled.saturating_sub(1);
         }
         self.progress.waiting = now;
-        self.did_all_before(index);
-        self.note_own_reply(now, index);
-        self.drop_answered(now);
-        self.renumber_if_resolved(now);
-        Heard::Reply
-    }
-
-    /// Takes in that the device has done a packet: it does them in order, and so has done all before it.
-    pub(super) fn did_all_before(&mut self, index: usize) {
+        // The device does packets in order: it has done all before this one.
         let done = self.done;
         self.done = done.max(index + 1);
         self.unsent = self.unsent.max(self.done);
         for missing in done..index {
             self.ask(missing);
         }
+        self.note_own_reply(now, index);
+        self.drop_answered(now);
+        self.renumber_if_resolved(now);
+        Heard::Reply
     }
 
     /// Requests the status after a reply that answers no known packet, and so does not show which packets are done. It
-    /// is asked for at once, but only once until something gets on, for a device may answer nothing else; and it is not
-    /// asked for ever.
-    fn not_taken(&mut self, now: Instant, index: usize) {
+    /// is asked for at once, but only once until something gets on, for a device may answer nothing else.
+    fn not_taken(&mut self) {
         self.troubled = TROUBLED;
-        self.slots[index].refused += 1;
-        if index == 0 && self.done > 0 && self.slots[0].refused >= REFUSED {
-            self.fail(1, Cause::ReplyLost, After::GoOn);
-            return self.begin(now);
-        }
         self.status.wanted |= !self.progress.sent_again && self.status.asked.is_empty();
         self.progress.sent_again = true;
     }
@@ -249,8 +207,8 @@ impl Window {
     pub(super) fn drop_answered(&mut self, now: Instant) {
         while self.slots.front().is_some_and(|slot| slot.stage == Stage::Answered) {
             self.drop_oldest();
-            (self.progress.since, self.progress.tries, self.progress.vain) = (now, 0, 0);
-            (self.status.of_long_ago, self.progress.sent_again) = (0, false);
+            (self.progress.since, self.progress.tries, self.status.of_long_ago, self.progress.sent_again) =
+                (now, 0, 0, false);
         }
     }
 
@@ -262,17 +220,8 @@ impl Window {
         self.unsent = self.unsent.saturating_sub(1);
         self.failing = self.failing.saturating_sub(1);
         self.to_ask -= usize::from(slot.stage == Stage::ToAsk);
-        self.keep_buffer(core::mem::take(&mut slot.packet));
+        self.spare.push(core::mem::take(&mut slot.packet));
         Some(slot)
-    }
-
-    /// Keeps a buffer for a packet to come, unless there are enough.
-    #[inline]
-    pub(super) fn keep_buffer(&mut self, buffer: Vec<u8>) {
-        if buffer.capacity() <= self.config.spare_bytes.saturating_sub(self.spare_bytes) {
-            self.spare_bytes += buffer.capacity();
-            self.spare.push(buffer);
-        }
     }
 
     pub(super) fn ask(&mut self, index: usize) {
@@ -296,44 +245,30 @@ impl Window {
         };
         self.status.due = self.status.due.saturating_sub(1);
         let (Some(&asked), 0) = (self.status.asked.front(), self.failing) else { return Heard::Stray };
-        // After a long silence it may be that of a device that has restarted; else a late copy would have us take our own earlier reply.
-        let follows = !self.sharing.checks || self.sharing.contended > 0;
-        if self.state == State::Open && follows && self.is_of_long_ago(status.next_id) {
+        if self.state == State::Open && !self.sharing.checks && self.is_of_long_ago(status.next_id) {
             return Heard::Stray;
         }
-        let ahead = usize::from(distance(self.base, status.next_id));
-        // A device that tells its status and takes no packet is asked less and less often.
-        if self.progress.vain <= VAIN {
-            self.round_trip.answered();
-        }
+        self.round_trip.answered();
         let last = self.status.asked.back().map_or(asked.at, |last| last.at);
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
         if asked.at == last || self.round_trip.smoothed().is_none() {
             self.round_trip.answered_after(now.nanos_since(last));
         }
         self.status.asked.pop_front();
-        self.look_at_others(status.next_id);
         self.device = status;
         self.progress.waiting = now;
+        let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
-            State::Down | State::Opening => {
-                // One packet is tried with each opening, until one is answered.
-                self.resumed = self.resumed.min(RESUMES - 1);
-                self.resume(now, status.next_id);
-            }
+            State::Down | State::Opening => self.resume(now, status.next_id),
             _ if self.sharing.checks => self.checked(now, status.next_id, asked.at),
-            // It may answer the last request, long after the first: there may have been time for a restart.
-            _ if ahead <= self.sent() => self.recover(now, ahead, StatusRequest { at: last, turn: asked.turn }),
-            State::Open if self.is_surely_overtaken(now, status.next_id) => {
-                self.overtaken(now, status.next_id, asked.at);
-            }
+            _ if ahead <= self.sent() => self.recover(ahead, asked),
+            State::Open if self.is_surely_overtaken(status.next_id) => self.overtaken(now, status.next_id),
             State::Open => {
                 self.state = State::Doubtful(now + self.until_late_ones_have_come());
                 self.status.asked.clear();
             }
-            State::Doubtful(_) => self.believe_the_next(now, status.next_id, asked.at),
+            State::Doubtful(_) => self.believe_the_next(now, status.next_id),
         }
-        self.look_at_history(&status.history);
         self.give_up_unproven(now);
         Heard::Status
     }
@@ -354,11 +289,9 @@ impl Window {
     }
 
     /// Sends again what is missing, where the device has done so many slots; its status was asked for in the turn `asked`.
-    pub(super) fn recover(&mut self, now: Instant, ahead: usize, asked: StatusRequest) {
+    pub(super) fn recover(&mut self, ahead: usize, asked: StatusRequest) {
         self.state = State::Open;
-        if self.done < ahead {
-            (self.done, self.progress.vain) = (ahead, 0);
-        }
+        self.done = self.done.max(ahead);
         for index in 0..self.done {
             if self.slots[index].turn < asked.turn {
                 self.ask(index);
@@ -370,10 +303,6 @@ impl Window {
             .get(self.done)
             .is_some_and(|slot| matches!(slot.stage, Stage::Sent | Stage::Asked) && slot.turn < asked.turn);
         if missing && self.unsent > self.done && self.may_send_again(asked) {
-            self.progress.vain += 1;
-            if self.isolate_ignored(now) {
-                return;
-            }
             self.unsent = self.done;
             self.trouble();
             self.progress.sent_again = true;
@@ -382,17 +311,24 @@ impl Window {
 
     /// Takes the device's next id for true, which is none of ours for the second time: it has restarted, or others have
     /// sent packets.
-    fn believe_the_next(&mut self, now: Instant, next_id: u16, asked: Instant) {
-        match (has_restarted(self.base, next_id), self.slots.is_empty()) {
+    fn believe_the_next(&mut self, now: Instant, next_id: u16) {
+        let is_behind = self.is_behind(next_id);
+        let greets = self.slots.iter().all(|slot| slot.key.is_none());
+        match (is_behind, greets) {
             (true, _) => self.lost_track(next_id, Cause::Restarted),
-            (false, true) => self.resume(now, next_id),
-            (false, false) => self.overtaken(now, next_id, asked),
+            (false, true) => self.fail(self.slots.len(), Cause::Contended, After::Resume(next_id)),
+            (false, false) => self.overtaken(now, next_id),
         }
     }
 
-    /// Tells whether a next id beyond all that were sent needs no second look: no status of before the opening may still come.
-    fn is_surely_overtaken(&self, now: Instant, next_id: u16) -> bool {
-        now >= self.status.old_until && !has_restarted(self.base, next_id) && !self.slots.is_empty()
+    /// Tells whether a next id is not beyond all that were sent, but of before: the device has restarted.
+    fn is_behind(&self, next_id: u16) -> bool {
+        next_id == 1 || distance(next_id, self.base) < u16::MAX / 2
+    }
+
+    /// Tells whether a next id beyond all that were sent needs no second look: no status of long ago may still come.
+    fn is_surely_overtaken(&self, next_id: u16) -> bool {
+        self.status.due == 0 && !self.is_behind(next_id) && self.slots.iter().any(|slot| slot.key.is_some())
     }
 
     /// Fails all packets: nobody can say which were done.
@@ -403,24 +339,12 @@ impl Window {
 
     /// Begins anew with this id.
     pub(super) fn resume(&mut self, now: Instant, id: u16) {
-        // Others take the numbers one after the other.
-        let is_others = (1..=TAKEN).contains(&distance(self.resumed_at, id));
-        (self.resumed, self.resumed_at) = (self.resumed + u32::from(!is_others), id);
-        if self.resumed > RESUMES {
-            // Its status tells any number, and it takes no packet.
-            return self.fail_all(self.cause);
-        }
         (self.base, self.next) = (id, id);
         self.sharing.begin();
-        // A device that tells any number has been asked often enough.
-        self.look_back(id, if self.resumed < RESUMES { LOOK_BACK } else { 0 });
+        self.look_back(id);
         self.state = State::Open;
-        self.is_new = true;
-        if self.status.due > 0 {
-            self.status.old_until = now + self.config.late_max();
-        }
-        // Replies of before a restart have the old numbers, and others' of then prove nothing: each of them draws anew, too.
-        self.own.iter_mut().for_each(OwnIds::draw);
+        self.to_greet = true;
+        self.own.iter_mut().for_each(OwnIds::renew);
         self.begin(now);
     }
 
@@ -466,10 +390,6 @@ impl Window {
         {
             return self.nothing_gets_on(now);
         }
-        if self.isolate_unanswered(now) {
-            return;
-        }
-        self.progress.vain += u32::from(self.done > 0);
         self.round_trip.was_late();
         self.miss_witness();
         for index in 0..self.done {
@@ -478,9 +398,6 @@ impl Window {
     }
 
     fn nothing_gets_on(&mut self, now: Instant) {
-        if self.sharing.is_in_doubt() {
-            return self.lost_track(self.device.next_id, Cause::Restarted);
-        }
         if self.done > 0 && self.progress.heard {
             self.fail(self.done, Cause::ReplyLost, After::GoOn);
             return self.begin(now);
@@ -504,6 +421,6 @@ impl Window {
 
     /// Returns the key of the next packet that is given up, if it has one and was not answered.
     pub(super) fn next_failed(&mut self) -> Option<u64> {
-        self.drop_oldest().filter(|slot| slot.stage != Stage::Answered).map(|slot| slot.key)
+        self.drop_oldest().filter(|slot| slot.stage != Stage::Answered)?.key
     }
 }

@@ -3,10 +3,9 @@ use core::time::Duration;
 /// When an answer is late while nothing is known of the round-trip.
 const LATE_FIRST: Duration = Duration::from_millis(20);
 
-/// Lateness doubles up to this part of the longest wait for so many tries, and to the longest wait after them: on a link that
-/// loses a third either way, many tries count for more than long ones, and a status that is asked for too soon does no harm.
+/// Lateness doubles up to this part of the longest wait: on a link that loses a third either way, many tries count for
+/// more than long ones, and a status that is asked for too soon does no harm.
 const DOUBLED: u32 = 4;
-const TRIES: u32 = 16;
 
 /// How long an answer usually takes, and when it is late: smoothed as TCP smooths its round-trip (RFC 6298).
 #[derive(Debug, Clone)]
@@ -47,19 +46,19 @@ impl RoundTrip {
             0 => LATE_FIRST,
             smoothed => Duration::from_nanos(smoothed.saturating_add(4 * self.deviation_ns)).max(self.late_min),
         };
-        let longest = if self.doublings < TRIES { self.late_max / DOUBLED } else { self.late_max };
-        let doubled = usual.saturating_mul(1 << self.doublings).min(longest);
+        let doubled = usual.saturating_mul(1 << self.doublings).min(self.late_max / DOUBLED);
         doubled.max(usual).min(self.late_max)
     }
 
     /// Takes the time of an answer of which there is no doubt which sending it answers.
     #[inline]
     pub fn answered_after(&mut self, ns: u64) {
+        self.doublings = 0;
         // A driver's clock may stand still between a sending and its answer.
         let ns = ns.max(1);
         self.least_ns = self.least_ns.min(ns);
         if self.smoothed_ns == 0 {
-            (self.smoothed_ns, self.deviation_ns, self.doublings) = (ns, ns / 2, 0);
+            (self.smoothed_ns, self.deviation_ns) = (ns, ns / 2);
             return;
         }
         let deviation = self.smoothed_ns.abs_diff(ns);
@@ -67,7 +66,7 @@ impl RoundTrip {
         self.smoothed_ns = (self.smoothed_ns - self.smoothed_ns / 8 + ns / 8).max(1);
     }
 
-    /// Ends the doubling of lateness if the usual time is known: something got on, by whichever sending.
+    /// Ends the doubling of lateness if the usual time is known: an answer came, to whichever sending.
     #[inline]
     pub fn answered(&mut self) {
         if self.smoothed_ns > 0 {
@@ -77,7 +76,7 @@ impl RoundTrip {
 
     /// Doubles the time that the next answer may take, until one comes.
     pub fn was_late(&mut self) {
-        self.doublings = (self.doublings + 1).min(TRIES);
+        self.doublings = (self.doublings + 1).min(10);
     }
 }
 

@@ -54,13 +54,6 @@ impl Chunks {
         Chunks { frames: Frames::default(), gathered: Vec::new(), complete: false, length_max }
     }
 
-    /// Returns the bytes of memory that unfinished chunks take.
-    #[must_use]
-    #[inline]
-    pub fn retained(&self) -> usize {
-        self.gathered.capacity()
-    }
-
     /// Returns the next whole chunk that ends in `bytes`, which are taken off the front.
     ///
     /// After an error the stream cannot be cut any more: nobody knows where the next chunk begins.

@@ -91,20 +91,6 @@ pub const fn distance(from: u16, to: u16) -> u16 {
     if to >= from { to - from } else { to.wrapping_sub(from).wrapping_sub(1) }
 }
 
-/// Tells whether an id is not after another, on the shorter way round.
-#[must_use]
-#[inline]
-pub const fn is_up_to(id: u16, other: u16) -> bool {
-    distance(id, other) < u16::MAX / 2
-}
-
-/// Tells whether a device whose next id was `before` has restarted, where its next id is this one now.
-#[must_use]
-#[inline]
-pub const fn has_restarted(before: u16, next_id: u16) -> bool {
-    next_id != before && (next_id == 1 || is_up_to(next_id, before))
-}
-
 /// A packet whose header is understood.
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {

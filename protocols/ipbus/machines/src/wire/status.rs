@@ -62,8 +62,7 @@ impl Status {
         if packet.header.kind != packet::Kind::Status {
             return Err(Error::PacketKind { header: packet.header.encode() });
         }
-        // Bytes behind it are nobody's, as behind any reply.
-        if bytes.len() < LENGTH {
+        if bytes.len() != LENGTH {
             return Err(Error::Length { due: LENGTH, came: bytes.len() });
         }
         let mut words = Reader::new(packet.body, packet.order);

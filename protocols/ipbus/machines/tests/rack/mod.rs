@@ -27,10 +27,6 @@ pub struct Board {
     pub dead: bool,
     /// Whether it does nothing but tell its status.
     pub ignores: bool,
-    /// It never takes a write of a word of which its hash is a multiple of this; it takes all for 0.
-    pub ignores_one_in: u32,
-    /// Whether it is sent packets without numbers, too.
-    pub is_shared: bool,
     /// The bytes to which it cuts its replies to control packets.
     pub cuts: Option<usize>,
 }
@@ -40,17 +36,7 @@ pub const FACTOR: u32 = 0x9E37_79B1;
 
 impl Board {
     pub fn new(number: u32) -> Self {
-        Board {
-            number,
-            next: 1,
-            kept: VecDeque::new(),
-            written: Vec::new(),
-            dead: false,
-            ignores: false,
-            ignores_one_in: 0,
-            is_shared: false,
-            cuts: None,
-        }
+        Board { number, next: 1, kept: VecDeque::new(), written: Vec::new(), dead: false, ignores: false, cuts: None }
     }
 
     /// Returns the word at an address.
@@ -98,7 +84,7 @@ impl Board {
                 Some(Status { buffer_bytes, buffers, next_id: self.next, ..Status::default() }.encode().to_vec())
             }
             Kind::Resend => self.kept.iter().find(|(kept, _)| *kept == id).map(|(_, reply)| reply.clone()),
-            Kind::Control if id == self.next && !self.ignores(&packet) && datagram.len() <= BUFFER_BYTES => {
+            Kind::Control if id == self.next && !self.ignores && datagram.len() <= BUFFER_BYTES => {
                 let mut reply = self.execute(&packet);
                 reply.truncate(self.cuts.unwrap_or(usize::MAX));
                 self.next = following(id);
@@ -108,24 +94,11 @@ impl Board {
                 self.kept.push_back((id, reply.clone()));
                 Some(reply)
             }
-            Kind::Control if id == 0 && self.is_shared => Some(self.execute(&packet)),
             Kind::Control => {
                 assert!(id != 0, "the hub numbers its packets");
                 None
             }
         }
-    }
-
-    /// Tells whether it does not take a packet, whenever it comes.
-    fn ignores(&self, packet: &Packet<'_>) -> bool {
-        let is_ignored = |word: u32| (word.wrapping_mul(FACTOR) >> 16).is_multiple_of(self.ignores_one_in);
-        let mut requests = packet.requests().filter_map(Result::ok);
-        self.ignores
-            || self.ignores_one_in > 0
-                && requests.any(|request| match request.operation {
-                    Operation::Write { data, .. } => data.into_iter().any(is_ignored),
-                    _ => false,
-                })
     }
 
     fn execute(&mut self, packet: &Packet<'_>) -> Vec<u8> {

@@ -37,8 +37,6 @@ pub struct Rig {
     pub clients: u32,
     /// Attempts to reach the board that is [`NOWHERE`].
     pub tries: u32,
-    /// Whether nothing listens at the boards' ports, which each datagram is told.
-    pub refuses: bool,
 }
 
 impl Rig {
@@ -56,7 +54,6 @@ impl Rig {
             deadline: None,
             clients: 0,
             tries: 0,
-            refuses: false,
         }
     }
 
@@ -118,11 +115,6 @@ impl Rig {
     /// Lets boards answer until nothing is under way.
     pub fn settle(&mut self) {
         while let Some((peer, datagram)) = self.wire.pop_front() {
-            if self.refuses {
-                self.tries += u32::from(self.peers.remove(&peer.0).is_some());
-                self.handle(Input::Closed(peer, Closed::Refused));
-                continue;
-            }
             let board = self.peers.get(&peer.0).copied();
             let reply = board.and_then(|board| self.boards.get_mut(board as usize)?.answer(&datagram));
             if let Some(reply) = reply {

@@ -82,7 +82,6 @@ impl Declarer<'_> {
         Declared {
             id: draft.id.clone().unwrap_or_default(),
             address: draft.address,
-            has_address: draft.has_address,
             mask: draft.mask,
             size: draft.size,
             mode: draft.mode.unwrap_or_else(|| self.mode_of(draft, &children)),
@@ -116,7 +115,6 @@ impl Declarer<'_> {
             self.findings.add(&self.files[file].draft.file, place(draft), remark);
         }
         declared.address |= draft.address;
-        declared.has_address |= draft.has_address;
         if let Some(id) = &draft.id {
             declared.id.clone_from(id);
         }

@@ -23,10 +23,6 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Nodes that share addresses, of those that could be understood; [`OVERLAPS_MAX`] of them at most.
     pub overlaps: Vec<Overlap>,
-    /// Errors and warnings on the address decoders that `fwinfo` describes, of the nodes that could be understood.
-    pub firmware: Vec<Finding>,
-    /// Endpoints of the outermost address decoder.
-    pub endpoints: usize,
 }
 
 /// Two nodes that share an address, and bits of it. uHAL takes it, and writes a report.
@@ -51,8 +47,6 @@ pub struct Occupant {
     pub last_address: u32,
     /// Mask of the node.
     pub mask: Mask,
-    /// The address bits of an endpoint, as far as they are known; `None` for any other node.
-    pub width: Option<u8>,
 }
 
 /// Reads a table to the end, whatever is wrong with it.
@@ -61,9 +55,7 @@ pub fn check(file: &str, source: &dyn Source, limits: &Limits) -> Report {
     let (table, findings) = read(file, source, limits);
     let nodes = table.as_ref().map_or(0, |table| table.entries.len());
     let overlaps = table.as_ref().map_or_else(Vec::new, Table::overlaps);
-    let decoder = table.as_ref().map(Table::decoder);
-    let (endpoints, firmware) = decoder.map_or((0, Vec::new()), |decoder| (decoder.slaves.len(), decoder.findings));
-    Report { nodes, findings, overlaps, firmware, endpoints }
+    Report { nodes, findings, overlaps }
 }
 
 /// Reads as much of a table as can be understood, and returns all findings.
@@ -75,7 +67,7 @@ pub(super) fn read(file: &str, source: &dyn Source, limits: &Limits) -> (Option<
 }
 
 /// Findings by file, in the order in which the files came up, and by line.
-pub(super) fn by_place(mut findings: Vec<Finding>) -> Vec<Finding> {
+fn by_place(mut findings: Vec<Finding>) -> Vec<Finding> {
     let mut ranks: BTreeMap<String, usize> = BTreeMap::new();
     for finding in &findings {
         let next = ranks.len();
@@ -94,11 +86,10 @@ impl Report {
 }
 
 impl Table {
-    /// Nodes that share an address and bits of it, but for a register and its own bits, and nodes without an address that
-    /// only group others; [`OVERLAPS_MAX`] at most.
+    /// Nodes that share an address and bits of it, but for a register and its own bits; [`OVERLAPS_MAX`] at most.
     #[must_use]
     pub fn overlaps(&self) -> Vec<Overlap> {
-        let mut nodes: Vec<Node<'_>> = self.iter().filter(|node| node.occupies() && !node.is_group()).collect();
+        let mut nodes: Vec<Node<'_>> = self.iter().filter(|node| node.occupies()).collect();
         nodes.sort_by_key(|node| node.address());
         let mut found = Vec::new();
         let mut pairs = 0;
@@ -128,14 +119,13 @@ fn overlap(one: Node<'_>, other: Node<'_>) -> bool {
 }
 
 impl Occupant {
-    pub(super) fn of(node: Node<'_>) -> Self {
+    fn of(node: Node<'_>) -> Self {
         Occupant {
             path: node.path(),
             place: node.place(),
             address: node.address(),
             last_address: node.last_address(),
             mask: node.mask(),
-            width: None,
         }
     }
 }
@@ -150,19 +140,12 @@ impl fmt::Display for Overlap {
 
 impl fmt::Display for Occupant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.path.as_str() {
-            "" => f.write_str("the outermost node")?,
-            path => write!(f, "`{path}`")?,
-        }
-        write!(f, " (0x{:08X}", self.address)?;
+        write!(f, "`{}` (0x{:08X}", self.path, self.address)?;
         if self.last_address != self.address {
             write!(f, "-0x{:08X}", self.last_address)?;
         }
         if self.mask != Mask::ALL {
             write!(f, " mask {}", self.mask)?;
-        }
-        if let Some(width) = self.width {
-            write!(f, ", width {width}")?;
         }
         f.write_str(")")
     }

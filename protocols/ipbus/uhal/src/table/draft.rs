@@ -25,7 +25,6 @@ pub(super) struct DraftNode {
     /// Nothing on the outermost node of a file, mostly.
     pub(super) id: Option<Box<str>>,
     pub(super) address: u32,
-    pub(super) has_address: bool,
     pub(super) mask: u32,
     pub(super) size: u32,
     pub(super) mode: Option<Mode>,
@@ -60,7 +59,7 @@ pub(super) struct Findings {
 }
 
 /// The most errors, and the most warnings, that are kept.
-pub(super) const FINDINGS_MAX: usize = 1000;
+const FINDINGS_MAX: usize = 1000;
 
 impl Findings {
     pub(super) fn add(&mut self, file: &str, (line, column): (u32, u32), problem: impl Into<Problem>) {
@@ -196,7 +195,6 @@ impl<'a> Reader<'a> {
             column,
             id: self.value(element, "id", attribute::id),
             address: self.number(element, "address").unwrap_or(0),
-            has_address: element.has_attribute("address"),
             mask: self.mask(element),
             size,
             mode,

@@ -1,4 +1,4 @@
-use super::{Declared, Entry, MASK_ALL, Mask, Mode, Permission, Table};
+use super::{Declared, Entry, Mask, Mode, Permission, Table};
 use crate::finding::Place;
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -155,14 +155,6 @@ impl<'t> Node<'t> {
             Mode::Incremental => self.size() > 0,
             Mode::Single | Mode::NonIncremental => true,
         }
-    }
-
-    /// Tells whether the node only groups others. uHAL takes one for a register if all below it have masks, so that groups
-    /// without an address would share one.
-    pub(super) fn is_group(self) -> bool {
-        let declared = self.declared();
-        let is_open = declared.mode == Mode::Single && declared.mask == MASK_ALL;
-        declared.mode == Mode::Hierarchical || (is_open && !declared.has_address && !declared.children.is_empty())
     }
 
     /// Tells whether one of the registers or words has the address.

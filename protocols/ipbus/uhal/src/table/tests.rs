@@ -528,5 +528,4 @@ fn a_module_that_is_included_often_is_kept_once() {
     assert_eq!(table.overlaps(), vec![]);
 }
 
-mod decoder;
 mod overlaps;

@@ -1,25 +1,19 @@
-use hodo_machine::{Address, DriverError};
+use hodo_machine::DriverError;
 use hodo_pva::wire::Status;
 use std::time::Duration;
 use thiserror::Error;
-
-/// The remedy where no server answers.
-pub(super) const REMEDY: &str =
-    "check the name, that its server runs, and EPICS_PVA_ADDR_LIST or EPICS_PVA_NAME_SERVERS";
 
 /// An error of a client, which names the channel.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// Something went wrong with one channel.
-    #[error("{name}: {why}{}", server.as_ref().map_or_else(String::new, |server| format!(" (server {server})")))]
+    #[error("{name}: {why}")]
     Channel {
         /// Name of the channel, as it was asked for.
         name: Box<str>,
         /// The reason.
         why: Trouble,
-        /// Address of the server, where neither name nor reason has it.
-        server: Option<Box<str>>,
     },
     /// The operating system refuses what is needed.
     #[error("sockets: {0}")]
@@ -49,7 +43,7 @@ pub enum Trouble {
     #[error("{0}")]
     Name(String),
     /// No server has answered the search.
-    #[error("no server has it: none has answered within {} s; {REMEDY}", within.as_secs_f64())]
+    #[error("no server has it: none has answered within {} s; check the name, that its server runs, and EPICS_PVA_ADDR_LIST or EPICS_PVA_NAME_SERVERS", within.as_secs_f64())]
     NotFound {
         /// The time that was given.
         within: Duration,
@@ -63,12 +57,10 @@ pub enum Trouble {
         why: String,
     },
     /// The channel was not opened in time.
-    #[error("not connected within {} s: server {server} does not open it; check the name, and that the server runs and can be reached", within.as_secs_f64())]
+    #[error("not connected within {} s: check the name, and that its server runs and can be reached", within.as_secs_f64())]
     NotConnected {
         /// The time that was given.
         within: Duration,
-        /// Address of the server.
-        server: String,
     },
     /// The server refuses the channel.
     #[error("the server does not open it: {0}")]
@@ -99,30 +91,9 @@ pub enum Trouble {
     Nothing,
 }
 
-impl Trouble {
-    /// Tells whether a server has caused it that the text does not name.
-    const fn is_the_servers(&self) -> bool {
-        matches!(
-            self,
-            Trouble::NotOpened(_)
-                | Trouble::Refused(_)
-                | Trouble::NoReply { .. }
-                | Trouble::Nothing
-                | Trouble::Disconnected
-        )
-    }
-}
-
 impl ClientError {
     pub(crate) fn new(name: &str, why: Trouble) -> Self {
-        ClientError::Channel { name: name.into(), why, server: None }
-    }
-
-    /// Returns the error of a channel that has a server, or had one when it was refused.
-    pub(crate) fn at(name: &str, why: Trouble, server: Option<&Address>) -> Self {
-        let server = server.filter(|_| why.is_the_servers()).map(ToString::to_string);
-        let server = server.filter(|server| !name.contains(server.as_str())).map(String::into_boxed_str);
-        ClientError::Channel { name: name.into(), why, server }
+        ClientError::Channel { name: name.into(), why }
     }
 
     /// Returns the trouble with a channel, if it is that.

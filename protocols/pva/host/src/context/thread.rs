@@ -224,7 +224,7 @@ impl Serving {
         let Some(Execution { job, mut prepared, .. }) = self.executions.remove(&operation) else { return };
         self.deadlines.cancel(operation.0);
         let channel = self.client.channel_of(operation);
-        let nothing = self.client.failed(channel, Trouble::Nothing);
+        let nothing = ClientError::new(self.client.name(channel), Trouble::Nothing);
         match (self.client.outcome(operation).unwrap_or(Ok(())), job) {
             (Err(why), job @ Job::Draft { reads_first: false, .. }) => {
                 job.fail(why);

@@ -1,6 +1,5 @@
 use hodo_io::nic::Interface;
 use hodo_io::resolve;
-use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use thiserror::Error;
 
@@ -30,9 +29,6 @@ pub enum EntryError {
     /// The host or the port is wrong.
     #[error("{0}")]
     Host(String),
-    /// Nobody knows the name of the host now.
-    #[error("{0}")]
-    Unknown(String),
 }
 
 impl AddressEntry {
@@ -56,10 +52,7 @@ impl AddressEntry {
             None => (rest, None),
         };
         let interface = interface.map(|name| index(name, host)).transpose()?;
-        let address = resolve(authority, default_port).map_err(|why| match why.kind() {
-            ErrorKind::InvalidInput => EntryError::Host(why.to_string()),
-            _ => EntryError::Unknown(why.to_string()),
-        })?;
+        let address = resolve(authority, default_port).map_err(|why| EntryError::Host(why.to_string()))?;
         Ok(AddressEntry { address, hops, interface })
     }
 }

@@ -16,65 +16,22 @@ use crate::call;
 use crate::machines::normative::Normative;
 use crate::machines::server::{Access, Source};
 use crate::machines::wire::Status;
-use crate::machines::{Array, Datum, Order, Scalar, Type, Value};
-use hodo_machine::Pool;
+use crate::machines::{Array, Datum, Scalar, Type, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of arrays made since unused ones were dropped, after which that is done again.
-const UNUSED_BYTES: usize = 16 << 20;
+/// Sizes of which an array is kept.
+const KEPT: usize = 16;
 
 /// The PVs of the far end.
 #[derive(Debug)]
 pub(crate) struct Pvs {
     size_max: usize,
-    arrays: Arc<Mutex<Arrays>>,
+    arrays: Arc<Mutex<BTreeMap<(bool, usize), Array>>>,
     /// Names of those that were made, and that updates are to be posted to.
     made: Mutex<Vec<String>>,
     /// The reply to a call, without its bytes.
     reply: Value,
-}
-
-/// The array of each size, of doubles and of bytes, that is in use or was lately.
-#[derive(Debug, Default)]
-struct Arrays {
-    known: BTreeMap<(bool, usize), Array>,
-    bytes: usize,
-    /// The bytes at which unused ones are dropped.
-    drop_at: usize,
-    pool: Pool,
-}
-
-impl Arrays {
-    fn find(&mut self, is_double: bool, count: usize) -> Array {
-        let bytes = if is_double { count * size_of::<f64>() } else { count };
-        if !self.known.contains_key(&(is_double, count)) {
-            if self.bytes + bytes > self.drop_at {
-                self.trim();
-                self.drop_at = self.bytes + bytes + UNUSED_BYTES;
-            }
-            self.count(self.bytes + bytes);
-        }
-        // Memory of vectors of bytes says whether anybody else uses it.
-        let fresh = || match is_double {
-            true => (Scalar::F64, 1.5f64.to_ne_bytes().repeat(count)),
-            false => (Scalar::U8, vec![1; count]),
-        };
-        let made = || {
-            let (scalar, bytes) = fresh();
-            Array::from_bytes(scalar, Order::NATIVE, bytes.into()).expect("whole elements")
-        };
-        self.known.entry((is_double, count)).or_insert_with(made).clone()
-    }
-
-    fn trim(&mut self) {
-        self.known.retain(|_, array| !array.bytes().is_unique());
-        self.count(self.known.values().map(|array| array.bytes().len()).sum());
-    }
-
-    fn count(&mut self, bytes: usize) {
-        self.pool.replace(std::mem::replace(&mut self.bytes, bytes) as u64, bytes as u64);
-    }
 }
 
 /// The value that the name of a PV asks for.
@@ -89,11 +46,6 @@ impl Pvs {
     /// Creates PVs of up to so many bytes.
     pub(crate) fn new(size_max: usize) -> Self {
         Pvs { size_max, arrays: Arc::default(), made: Mutex::default(), reply: call::reply() }
-    }
-
-    /// Returns the pool in which the memory of the arrays is counted.
-    pub(crate) fn pool(&self) -> Pool {
-        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).pool.clone()
     }
 
     /// Returns the PVs of another machine, which share the arrays of these.
@@ -155,30 +107,18 @@ impl Pvs {
     }
 
     fn array(&self, is_double: bool, count: usize) -> Array {
-        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).find(is_double, count)
+        let mut arrays = self.arrays.lock().unwrap_or_else(PoisonError::into_inner);
+        if arrays.len() >= KEPT {
+            arrays.clear();
+        }
+        let fresh = || if is_double { vec![1.5f64; count].into() } else { vec![1u8; count].into() };
+        arrays.entry((is_double, count)).or_insert_with(fresh).clone()
     }
 }
 
 impl Source for Pvs {
     fn has(&self, name: &str) -> bool {
         self.asked(name).is_some() || call::is_call_name(name) || Updates::named(name).is_some()
-    }
-
-    fn cost(&self, name: &str) -> u64 {
-        let size = Updates::named(name).map(|updates| Content::of(updates.size)).or_else(|| self.asked(name));
-        let (is_double, count) = match size {
-            Some(Content::Doubles(count)) => (true, count),
-            Some(Content::Bytes(count)) => (false, count),
-            Some(Content::Double) | None => return 0,
-        };
-        let is_known =
-            self.arrays.lock().unwrap_or_else(PoisonError::into_inner).known.contains_key(&(is_double, count));
-        let bytes = if is_double { count * size_of::<f64>() } else { count };
-        if is_known { 0 } else { bytes as u64 }
-    }
-
-    fn trim(&self) {
-        self.arrays.lock().unwrap_or_else(PoisonError::into_inner).trim();
     }
 
     fn make(&self, name: &str) -> Option<(Value, Access)> {
@@ -242,18 +182,6 @@ pub(crate) fn bytes_name(count: u32, number: u32) -> String {
 mod tests {
     use super::*;
     use crate::machines::Item;
-
-    #[test]
-    fn arrays_that_nobody_uses_any_more_are_dropped() {
-        let far_end = Pvs::new(1 << 30);
-        let held = far_end.make("hodo:ubyte:1000000:7");
-        for number in 0..100 {
-            drop(far_end.make(&format!("hodo:ubyte:{}:7", (1 << 20) + number)));
-            assert!(far_end.pool().bytes() <= (1_000_000 + 2 * UNUSED_BYTES) as u64);
-        }
-        far_end.trim();
-        assert!(far_end.pool().bytes() == 1_000_000 && held.is_some());
-    }
 
     #[test]
     fn names_say_what_is_made() {

@@ -54,7 +54,6 @@ fn served(measure: impl FnOnce(&str)) {
         socket_buffer: None,
         size_max: 1 << 20,
         peers_max: 100,
-        memory: 256 << 20,
     };
     let server = PVA.serve(&CATALOG.uri("pva://127.0.0.1:0").expect("a link"), &settings).expect("a port is free");
     let (uri, stop) = (server.uri().to_string(), AtomicBool::new(false));

@@ -1,6 +1,6 @@
 //! The arguments of a call, and values whose types nobody states.
 
-use super::scalar::{boolean, float, in_range, whole};
+use super::scalar::{boolean, float, whole};
 use super::{ParseError, json};
 use hodo_pva::normative::Normative;
 use hodo_pva::{Datum, Scalar, Type, Value};
@@ -11,11 +11,11 @@ use hodo_pva::{Datum, Scalar, Type, Value};
 /// quotes is one, whatever it looks like.
 ///
 /// # Errors
-/// A [`ParseError`] for JSON that is none, or a number that does not fit into a double.
+/// A [`ParseError`] for JSON that is none.
 pub fn uri<'a>(path: &str, arguments: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Value, ParseError> {
     let mut guesses = Vec::new();
     for (name, text) in arguments {
-        let guess = if text.starts_with(['[', '{', '"']) { json::infer(text) } else { guess(text) };
+        let guess = if text.starts_with(['[', '{', '"']) { json::infer(text) } else { Ok(guess(text)) };
         guesses.push((name, guess.map_err(|error| error.within(name))?));
     }
     let types = guesses.iter().map(|(name, datum)| (*name, type_of(datum)));
@@ -30,36 +30,31 @@ pub fn uri<'a>(path: &str, arguments: impl IntoIterator<Item = (&'a str, &'a str
 }
 
 /// Returns the scalar that a text looks like.
-///
-/// # Errors
-/// A [`ParseError`] for digits that say more than a double holds.
-pub(super) fn guess(text: &str) -> Result<Datum, ParseError> {
+pub(super) fn guess(text: &str) -> Datum {
     match text {
-        "true" | "false" => return Ok(boolean(text).unwrap_or_default().into()),
-        "null" => return Ok(Datum::Nothing),
+        "true" | "false" => return boolean(text).unwrap_or_default().into(),
+        "null" => return Datum::Nothing,
         _ => {}
     }
     let is_number = text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'));
     if let Some(whole) = whole(text).filter(|_| is_number && !text.contains(['.', 'e', 'E']) || text.starts_with("0x"))
     {
         if let Ok(signed) = i64::try_from(whole) {
-            return Ok(signed.into());
+            return signed.into();
         }
         if let Ok(unsigned) = u64::try_from(whole) {
-            return Ok(unsigned.into());
+            return unsigned.into();
         }
     }
     match float(text) {
-        Some(float) if is_number || matches!(text, "NaN" | "Infinity") => {
-            Ok(in_range(float, f64::is_infinite, text)?.into())
-        }
-        _ => Ok(text.into()),
+        Some(float) if is_number || matches!(text, "NaN" | "Infinity") => float.into(),
+        _ => text.into(),
     }
 }
 
 /// Returns the value that an any-field is to hold.
-pub(super) fn guessed(text: &str) -> Result<Datum, ParseError> {
-    guess(text).map(held)
+pub(super) fn guessed(text: &str) -> Datum {
+    held(guess(text))
 }
 
 /// Returns content as a value with its own type.

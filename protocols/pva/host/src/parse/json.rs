@@ -14,22 +14,14 @@ const DEPTH_MAX: usize = 64;
 
 /// Sets a field.
 pub(super) fn fill(value: &mut Value, number: usize, text: &str) -> Result<(), ParseError> {
-    read(value, number, Reader::new(text))
-}
-
-/// Sets a field as pvput does: a structure, which a choice is, is an object.
-pub(super) fn fill_strictly(value: &mut Value, number: usize, text: &str) -> Result<(), ParseError> {
-    read(value, number, Reader { is_strict: true, ..Reader::new(text) })
-}
-
-fn read(value: &mut Value, number: usize, mut reader: Reader<'_>) -> Result<(), ParseError> {
+    let mut reader = Reader { text, at: 0, depth: 0 };
     reader.field(value, number)?;
     reader.end()
 }
 
 /// Returns the content of a text whose type nobody states.
 pub(super) fn infer(text: &str) -> Result<Datum, ParseError> {
-    let mut reader = Reader::new(text);
+    let mut reader = Reader { text, at: 0, depth: 0 };
     let datum = reader.anything()?;
     reader.end()?;
     Ok(datum)
@@ -41,15 +33,9 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    /// Whether only an object is a structure.
-    is_strict: bool,
 }
 
 impl<'a> Reader<'a> {
-    fn new(text: &'a str) -> Self {
-        Reader { text, at: 0, depth: 0, is_strict: false }
-    }
-
     fn field(&mut self, value: &mut Value, number: usize) -> Result<(), ParseError> {
         let plan = value.plan().clone();
         let of = plan.field(number).ok_or(SetError::NoField)?;
@@ -86,9 +72,6 @@ impl<'a> Reader<'a> {
     fn structure(&mut self, value: &mut Value, number: usize) -> Result<(), ParseError> {
         let plan = value.plan().clone();
         if self.peek() != Some('{') {
-            if self.is_strict {
-                return Err(Mistake::Words("Can't assign value").into());
-            }
             if plan.field(number).is_some_and(is_choice) {
                 let text = self.scalar()?;
                 return choose(value, number, &text);
@@ -105,8 +88,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Reads null, an object with the chosen member, or the content of the first member that it fits. A number beyond doubles is refused even
-    /// where a member is a text.
+    /// Reads null, an object with the chosen member, or the content of the first member that it fits.
     fn union(&mut self, members: &Arc<Members>) -> Result<Datum, ParseError> {
         if self.peek() == Some('{') {
             let mut ahead = self.clone();
@@ -131,21 +113,15 @@ impl<'a> Reader<'a> {
         if self.word_is("null") {
             return Ok(Datum::Nothing);
         }
-        if matches!(self.peek(), Some('0'..='9' | '-' | '+' | '.')) {
-            guess(self.word()?)?;
-        }
-        let mut why = SetError::NoMember;
         for member in members.fields() {
             let mut value = Value::of(member.of.clone());
             *self = from.clone();
-            match self.field(&mut value, 0) {
-                Ok(()) => return Ok(Datum::Member(member.name.to_string(), Box::new(Datum::Value(value)))),
-                Err(ParseError { why: Mistake::Field(SetError::OutOfRange), .. }) => why = SetError::OutOfRange,
-                Err(_) => {}
+            if self.field(&mut value, 0).is_ok() {
+                return Ok(Datum::Member(member.name.to_string(), Box::new(Datum::Value(value))));
             }
         }
         *self = from;
-        Err(why.into())
+        Err(SetError::NoMember.into())
     }
 
     fn elements(&mut self, plan: &Arc<Plan>) -> Result<Vec<Option<Value>>, ParseError> {
@@ -200,7 +176,7 @@ impl<'a> Reader<'a> {
                 {
                     return Err(self.expected("a value"));
                 }
-                guess(word)
+                Ok(guess(word))
             }
         }
     }

@@ -49,7 +49,7 @@ fn single(text: &str) -> Option<f32> {
 }
 
 /// Returns a number that is not infinite, or is so by name: digits that say more than the type holds are a mistake.
-pub(super) fn in_range<T: Copy>(value: T, is_infinite: impl Fn(T) -> bool, text: &str) -> Result<T, Mistake> {
+fn in_range<T: Copy>(value: T, is_infinite: impl Fn(T) -> bool, text: &str) -> Result<T, Mistake> {
     if is_infinite(value) && text.contains(|c: char| c.is_ascii_digit()) {
         return Err(SetError::OutOfRange.into());
     }

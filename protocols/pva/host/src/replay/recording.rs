@@ -8,14 +8,10 @@ use hodo_store::table::{Batch, Column, TableReader};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::Metadata;
-use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Bytes that are read to see whether a file answers.
-const PROBE: u64 = 1 << 16;
 
 /// A recording that was looked through: a file, or a folder of files.
 pub struct Recording {
@@ -64,7 +60,6 @@ impl Recording {
             updates: 0,
         };
         for (file, identity) in files {
-            check_answers(&file)?;
             recording.look_into(&file)?;
             recording.files.push((file, identity));
         }
@@ -178,14 +173,6 @@ impl fmt::Debug for Recording {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Recording { path, files, pvs, updates, .. } = self;
         write!(f, "Recording({}: {} files, {} PVs, {updates} updates)", path.display(), files.len(), pvs.len())
-    }
-}
-
-/// Checks that a file is a regular one and that its file system answers, by reading its beginning in a process of its own.
-fn check_answers(file: &Path) -> Result<(), String> {
-    match hodo_io::files::read_apart(file, PROBE) {
-        Err(why) if why.kind() != ErrorKind::FileTooLarge => Err(format!("cannot read {}: {why}", file.display())),
-        _ => Ok(()),
     }
 }
 

@@ -11,7 +11,7 @@ use super::rules::{Beyond, FIXED, Rules, is_same};
 use super::sources::Sources;
 use super::types;
 use crate::machines::{BitSet, Value};
-use crate::server::{ClientName, Pv, Pvs, stamp};
+use crate::server::{ClientName, Pv, Pvs};
 use hodo_machine::Instant;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -96,7 +96,7 @@ impl Catalog {
         for planned in &plan.pvs {
             for name in &planned.names {
                 let entry = match before.remove(name) {
-                    None => self.add(name, planned, now, &mut changes.added)?,
+                    None => self.add(name, planned, now, &mut changes.added),
                     Some(entry) if self.is_same(&entry, planned) => {
                         changes.same += 1;
                         entry
@@ -153,8 +153,8 @@ impl Catalog {
         }
     }
 
-    /// Serves a PV, in place of one that there may be. Whoever finds it has a value that its source made, and not the one before the first.
-    fn add(&mut self, name: &str, planned: &PlannedPv, now: Instant, count: &mut usize) -> Result<Entry, ServeError> {
+    /// Serves a PV, in place of one that there may be.
+    fn add(&mut self, name: &str, planned: &PlannedPv, now: Instant, count: &mut usize) -> Entry {
         *count += 1;
         let terms = Arc::new(Mutex::new(planned.terms));
         let (asked, log, known) = (Arc::clone(&terms), Arc::clone(&self.log), name.to_owned());
@@ -169,17 +169,9 @@ impl Catalog {
             }
             rules.judge(put, Beyond::of(latest)).map_err(|why| why.to_string())
         };
-        let mut value = planned.value.clone();
-        let began = planned.recipe.as_ref().map(|recipe| {
-            value.unmark();
-            let mut maker = recipe.maker(planned.terms.rules);
-            let next = maker.make(&mut value, now)?;
-            stamp(&mut value).map(|()| (maker, next))
-        });
-        let began = began.transpose().map_err(|why| ServeError::of(name, &why))?;
-        let pv = self.pvs.pv(name, value).check_puts(check).serve();
-        let source = began.map(|(maker, next)| self.sources.add(pv.clone(), maker, next.map(|after| now + after)));
-        Ok(Entry { pv, keys: Arc::clone(&planned.keys), terms: Some(terms), source, play: planned.play.clone() })
+        let pv = self.pvs.pv(name, planned.value.clone()).check_puts(check).serve();
+        let source = self.start(&pv, planned, now);
+        Entry { pv, keys: Arc::clone(&planned.keys), terms: Some(terms), source, play: planned.play.clone() }
     }
 
     fn add_call(&mut self, name: &str, planned: &PlannedCall) -> Entry {
@@ -187,6 +179,11 @@ impl Catalog {
         let pv = self.pvs.pv(name, types::called()).on_call(move |call| program.answer(call));
         let pv = pv.concurrent(planned.concurrent).serve();
         Entry { pv, keys: Arc::clone(&planned.keys), terms: None, source: None, play: None }
+    }
+
+    fn start(&mut self, pv: &Pv, planned: &PlannedPv, now: Instant) -> Option<u64> {
+        let recipe = planned.recipe.as_ref()?;
+        Some(self.sources.add(recipe.source(pv.clone(), planned.terms.rules), now))
     }
 
     /// Changes a PV whose table has changed. It keeps its subscribers if its type is the same, and its value unless the file says another
@@ -201,7 +198,7 @@ impl Catalog {
     ) -> Result<Entry, ServeError> {
         self.end_source(&entry);
         let Some(terms) = entry.terms.filter(|_| entry.pv.value().plan() == planned.value.plan()) else {
-            return self.add(name, planned, now, &mut changes.changed);
+            return Ok(self.add(name, planned, now, &mut changes.changed));
         };
         changes.changed += 1;
         *terms.lock().unwrap_or_else(PoisonError::into_inner) = planned.terms;
@@ -212,10 +209,9 @@ impl Catalog {
                 value.merge(&planned.value, &difference, &mut BitSet::new());
                 planned.terms.rules.judge(value, Beyond::of(value))
             });
-            update.map_err(|why| ServeError::of(name, &why))?;
+            update.map_err(|why| ServeError::Source(format!("{name}: {why}")))?;
         }
-        let maker = planned.recipe.as_ref().map(|recipe| recipe.maker(planned.terms.rules));
-        let source = maker.map(|maker| self.sources.add(entry.pv.clone(), maker, Some(now)));
+        let source = self.start(&entry.pv, planned, now);
         let (keys, play) = (Arc::clone(&planned.keys), planned.play.clone());
         Ok(Entry { pv: entry.pv, keys, terms: Some(terms), source, play })
     }

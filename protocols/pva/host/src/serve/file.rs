@@ -253,8 +253,8 @@ pub struct Contents {
 /// [`ServeError::File`] with the line, the mistake and what to write instead.
 pub fn read(path: &Path) -> Result<Contents, ServeError> {
     let name = path.display().to_string();
-    let text = hodo_io::files::read_text_apart(path)
-        .map_err(|why| ServeError::File(format!("{name}: cannot be read: {why}")))?;
+    let text =
+        hodo_io::files::read_text(path).map_err(|why| ServeError::File(format!("{name}: cannot be read: {why}")))?;
     let place = Place { name, text };
     let wrong = |why: toml::de::Error| place.error(why.span().map_or(0, |span| span.start), why.message());
     let file: File = toml::from_str(&place.text).map_err(wrong)?;

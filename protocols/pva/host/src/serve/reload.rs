@@ -5,7 +5,6 @@ use super::catalog::Catalog;
 use super::plan::Plan;
 use super::recordings::Recordings;
 use super::settings::ServerTable;
-use hodo_daemon::Reading;
 use hodo_io::{Clock, Stop};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,8 +42,7 @@ pub struct Upkeep {
     path: PathBuf,
     server: ServerTable,
     workers: usize,
-    recordings: Arc<Recordings>,
-    reading: Reading<Result<Plan, ServeError>>,
+    recordings: Recordings,
     catalog: Catalog,
     clock: Clock,
     reload: Arc<Reload>,
@@ -63,8 +61,7 @@ impl Upkeep {
             path,
             server: plan.server,
             workers,
-            recordings: Arc::new(plan.recordings),
-            reading: Reading::default(),
+            recordings: plan.recordings,
             catalog,
             clock,
             reload: Arc::default(),
@@ -82,14 +79,8 @@ impl Upkeep {
     /// [`ServeError::Source`] if a source makes what its PV cannot hold.
     pub fn run(mut self, stop: &Stop) -> Result<(), ServeError> {
         while !stop.load(Ordering::Relaxed) {
-            if !self.reading.is_under_way() && self.reload.is_asked.swap(false, Ordering::Relaxed) {
-                let (path, recordings) = (self.path.clone(), Arc::clone(&self.recordings));
-                if let Err(why) = self.reading.start(move || Plan::read(&path, &recordings)) {
-                    self.reload.answer(format!("no thread can be started: {why}; the PVs stay as they were"));
-                }
-            }
-            if let Some(read) = self.reading.outcome() {
-                let outcome = self.take(read);
+            if self.reload.is_asked.swap(false, Ordering::Relaxed) {
+                let outcome = self.read_again();
                 self.reload.answer(outcome);
             }
             let idle = self.catalog.sources.turn(&self.clock)?;
@@ -100,9 +91,9 @@ impl Upkeep {
         Ok(())
     }
 
-    /// Serves what was read again. A file that is wrong changes nothing.
-    fn take(&mut self, read: Result<Plan, ServeError>) -> String {
-        let read = read.and_then(|plan| {
+    /// Reads the file again. One that is wrong changes nothing.
+    fn read_again(&mut self) -> String {
+        let read = Plan::read(&self.path, &self.recordings).and_then(|plan| {
             let changes = self.catalog.become_as(&plan, self.clock.now())?;
             Ok((plan, changes))
         });
@@ -123,7 +114,7 @@ impl Upkeep {
                 self.path.display()
             );
         }
-        self.recordings = Arc::new(plan.recordings);
+        self.recordings = plan.recordings;
         let status = format!("{} was read again: {changes}", self.path.display());
         tracing::info!("{status}");
         status

@@ -36,8 +36,7 @@ impl Replay {
         if table.recorded.is_some() {
             return Err(format!("recorded: {name} is no recording, whose name would end in .parquet; leave it out"));
         }
-        let text =
-            hodo_io::files::read_text_apart(&file).map_err(|why| format!("file: {name} cannot be read: {why}"))?;
+        let text = hodo_io::files::read_text(&file).map_err(|why| format!("file: {name} cannot be read: {why}"))?;
         let mut read: Vec<(Value, Option<f64>)> = Vec::new();
         for (line, text) in (1..).zip(text.lines()).filter(|(_, text)| !text.trim().is_empty()) {
             if read.len() == LINES_MAX {

@@ -2,12 +2,12 @@
 
 use super::place::Place;
 use super::{ServeError, ServeSettings};
-use crate::environment::{AddressEntry, EntryError};
+use crate::environment::AddressEntry;
 use crate::machines::{Order, ServerConfig};
 use crate::server::ServerOptions;
-use hodo_daemon::{Choice, Options};
+use hodo_daemon::Options;
 use hodo_io::nic::interfaces;
-use hodo_machine::{Allowance, Wait};
+use hodo_machine::Wait;
 use hodo_measure::units;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -15,9 +15,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
 /// The port of the pages.
-const PAGES_PORT: u16 = 9204;
-/// The name of the server on its host.
-const NAME: &str = "pva";
+const PAGES_PORT: u16 = 9205;
 
 /// `[server]`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -71,9 +69,6 @@ pub struct ServerTable {
     /// Bytes of updates that may wait for one client.
     #[serde(deserialize_with = "bytes")]
     pub queued_bytes: Option<usize>,
-    /// Bytes of memory that may be retained for clients, beside the values that are served.
-    #[serde(deserialize_with = "bytes")]
-    pub memory: Option<usize>,
     /// Bytes of one message of a client.
     #[serde(deserialize_with = "bytes")]
     pub message_bytes: Option<usize>,
@@ -105,43 +100,31 @@ impl ServerTable {
         set(&mut options.posts_max, self.posts.map(NonZeroUsize::get));
         options.cpu = settings.cpu.or(self.cpu);
         self.set_limits(&mut options.config);
-        set(
-            &mut options.config.allowance,
-            settings.memory.or(self.memory.map(|bytes| bytes as u64)).map(Allowance::of_bytes),
-        );
         if settings.is_big_endian || self.big_endian {
             options.config.session.order = Order::Big;
         }
         Ok(options)
     }
 
-    /// Returns the options of the pages, and of the end of the daemon.
-    pub fn pages(&self, settings: &ServeSettings, drain: Duration) -> Options {
+    /// Returns the options of the pages.
+    pub fn pages(&self, settings: &ServeSettings) -> Options {
         let usual = SocketAddr::from((Ipv4Addr::LOCALHOST, PAGES_PORT));
         let is_wanted = !settings.has_no_metrics && (settings.metrics.is_some() || !self.no_metrics);
         let names = if settings.pages_names.is_empty() { &self.pages_name } else { &settings.pages_names };
         Options {
-            http: is_wanted.then(|| Choice::of(settings.metrics.or(self.metrics), usual)),
-            name: Choice::of(settings.name.clone(), NAME),
+            http: is_wanted.then(|| settings.metrics.or(self.metrics).unwrap_or(usual)),
             names: names.clone(),
             pid_file: settings.pid_file.clone(),
             catches_signals: true,
-            drain,
         }
     }
 
     fn set_network(&self, options: &mut ServerOptions, place: &Place) -> Result<(), ServeError> {
         let (network, host) = (&mut options.network, interfaces());
-        let parsed = |key: &str, entry: &str, port| match AddressEntry::parse(entry, port, &host) {
-            // A client that must not be answered is never left out, and a name with a blank is none.
-            Err(EntryError::Unknown(why)) if key == "beacons" && !entry.contains(char::is_whitespace) => {
-                tracing::warn!("[server] beacons: `{entry}` is left out: {why}");
-                Ok(None)
-            }
-            parsed => parsed.map(Some).map_err(|why| place.wrong_in("server", 0, format!("{key}: `{entry}`: {why}"))),
-        };
-        let entries = |key: &str, entries: &[String], port| -> Result<Vec<AddressEntry>, ServeError> {
-            entries.iter().filter_map(|entry| parsed(key, entry, port).transpose()).collect()
+        let entries = |key: &str, entries: &[String], port| {
+            let parse = |entry: &String| AddressEntry::parse(entry, port, &host).map_err(|why| (entry.clone(), why));
+            let parsed: Result<Vec<AddressEntry>, _> = entries.iter().map(parse).collect();
+            parsed.map_err(|(entry, why)| place.wrong_in("server", 0, format!("{key}: `{entry}`: {why}")))
         };
         set(&mut network.broadcast_port, self.broadcast_port);
         if let Some(beacons) = &self.beacons {

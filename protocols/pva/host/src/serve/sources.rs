@@ -27,13 +27,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const BYTES_MAX: usize = 256 << 20;
 
 /// A source of a PV.
-struct Source {
+pub struct Source {
     pv: Pv,
-    maker: Maker,
-}
-
-/// The maker of one value after the other.
-pub struct Maker {
     rules: Rules,
     every: Duration,
     makes: Makes,
@@ -121,10 +116,10 @@ impl Recipe {
         Ok(Some(Recipe { makes, every }))
     }
 
-    /// Returns what makes the values of a PV.
+    /// Returns the source of a PV.
     #[must_use]
-    pub fn maker(&self, rules: Rules) -> Maker {
-        Maker { rules, every: self.every, makes: self.makes.clone(), count: 0 }
+    pub fn source(&self, pv: Pv, rules: Rules) -> Source {
+        Source { pv, rules, every: self.every, makes: self.makes.clone(), count: 0 }
     }
 }
 
@@ -138,47 +133,53 @@ fn image_scalar(table: &PvTable) -> Result<Scalar, String> {
     }
 }
 
-impl Maker {
-    /// Makes the next value of one; returns after which time the next but one is due, or `None` if there is none.
-    ///
-    /// # Errors
-    /// The value cannot hold what is made.
-    pub fn make(&mut self, value: &mut Value, at: Instant) -> Result<Option<Duration>, SetError> {
-        let Maker { rules, makes, every, count } = self;
+impl Source {
+    /// Posts the next value; returns after which time the next but one is due, or `None` if there is none.
+    fn next(&mut self, at: Instant) -> Result<Option<Duration>, SetError> {
+        let Source { pv, rules, makes, every, count } = self;
         let turn = *count;
         *count += 1;
         let seconds = at.as_nanos() as f64 * 1e-9;
         let mut due = Some(*every);
-        let before = Beyond::of(value);
-        match makes {
-            Makes::Ramp { from, to, step } => {
-                let steps = ((*to - *from) / *step).floor() + 1.0;
-                set_value(value, *from + *step * (turn as f64 % steps))?;
-            }
-            Makes::Sine { from, to, period } => {
-                set_value(value, wave(*from, *to, seconds / period.as_secs_f64()))?;
-            }
-            Makes::Random { from, to, random } => {
-                let mut next = || *from + (*to - *from) * random.unit();
-                match array_at(value.plan()) {
-                    None => set_value(value, next())?,
-                    Some((at, scalar)) => {
-                        let length =
-                            value.get("value").and_then(crate::machines::Item::as_array).map_or(0, Array::len).max(1);
-                        value.set_at(at, array_of(scalar, (0..length).map(|_| next())).ok_or(SetError::WrongType)?)?;
+        pv.update(|value| {
+            let before = Beyond::of(value);
+            match makes {
+                Makes::Ramp { from, to, step } => {
+                    let steps = ((*to - *from) / *step).floor() + 1.0;
+                    set_value(value, *from + *step * (turn as f64 % steps))?;
+                }
+                Makes::Sine { from, to, period } => {
+                    set_value(value, wave(*from, *to, seconds / period.as_secs_f64()))?;
+                }
+                Makes::Random { from, to, random } => {
+                    let mut next = || *from + (*to - *from) * random.unit();
+                    match array_at(value.plan()) {
+                        None => set_value(value, next())?,
+                        Some((at, scalar)) => {
+                            let length = value
+                                .get("value")
+                                .and_then(crate::machines::Item::as_array)
+                                .map_or(0, Array::len)
+                                .max(1);
+                            value.set_at(
+                                at,
+                                array_of(scalar, (0..length).map(|_| next())).ok_or(SetError::WrongType)?,
+                            )?;
+                        }
                     }
                 }
+                Makes::Waveform { from, to, period, size } => {
+                    let phase = seconds / period.as_secs_f64();
+                    let make = |scalar| {
+                        array_of(scalar, (0..*size).map(|at| wave(*from, *to, phase + at as f64 / *size as f64)))
+                    };
+                    waveform(value, make)?;
+                }
+                Makes::Image { size, scalar, codec } => image(value, *size, *scalar, *codec, turn)?,
+                Makes::Replay(replay) => due = replay.next(value)?,
             }
-            Makes::Waveform { from, to, period, size } => {
-                let phase = seconds / period.as_secs_f64();
-                let make =
-                    |scalar| array_of(scalar, (0..*size).map(|at| wave(*from, *to, phase + at as f64 / *size as f64)));
-                waveform(value, make)?;
-            }
-            Makes::Image { size, scalar, codec } => image(value, *size, *scalar, *codec, turn)?,
-            Makes::Replay(replay) => due = replay.next(value)?,
-        }
-        rules.judge(value, before)?;
+            rules.judge(value, before)
+        })?;
         Ok(due)
     }
 }
@@ -288,12 +289,12 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Adds the source of a PV, which is due at a time if ever again, and returns its number.
-    pub fn add(&mut self, pv: Pv, maker: Maker, due: Option<Instant>) -> u64 {
+    /// Adds a source, which is due at once, and returns its number.
+    pub fn add(&mut self, source: Source, now: Instant) -> u64 {
         let number = self.next;
         self.next += 1;
-        self.running.insert(number, Source { pv, maker });
-        self.due.extend(due.map(|at| Reverse((at, number))));
+        self.running.insert(number, source);
+        self.due.push(Reverse((now, number)));
         number
     }
 
@@ -305,7 +306,7 @@ impl Sources {
     /// Tells whether a source makes what a recipe says, of files as they were read.
     #[must_use]
     pub fn is_same(&self, number: u64, recipe: &Recipe) -> bool {
-        match (self.running.get(&number).map(|source| &source.maker.makes), &recipe.makes) {
+        match (self.running.get(&number).map(|source| &source.makes), &recipe.makes) {
             (Some(Makes::Replay(one)), Makes::Replay(other)) => one.is_same(other),
             (running, _) => running.is_some(),
         }
@@ -324,12 +325,7 @@ impl Sources {
         self.due.pop();
         // One that was removed is still due once.
         let Some(source) = self.running.get_mut(&number) else { return Ok(Duration::ZERO) };
-        let mut next = None;
-        let posted = source.pv.update(|value| {
-            next = source.maker.make(value, at)?;
-            Ok(())
-        });
-        posted.map_err(|why| ServeError::of(source.pv.name(), &why))?;
+        let next = source.next(at).map_err(|why| ServeError::Source(format!("{}: {why}", source.pv.name())))?;
         if let Some(after) = next {
             // One that has fallen behind leaves out what is past, rather than to make it up in a burst.
             self.due.push(Reverse(((at + after).max(now), number)));

@@ -2,7 +2,7 @@
 
 use super::file::{AlarmTable, PvTable, TypeName};
 use crate::machines::data::SetError;
-use crate::machines::normative::{FORMS, Normative};
+use crate::machines::normative::Normative;
 use crate::machines::{Array, Item, Scalar, Type, Value};
 use crate::parse;
 use crate::server::now;
@@ -161,9 +161,6 @@ fn presets(value: &mut Value, name: &str, table: &PvTable) -> Result<(), String>
     }
     if let Some(alarm) = &table.alarm {
         set_alarms(value, alarm).map_err(|why| format!("alarm: {why} for {name}"))?;
-    }
-    if value.plan().number("display.form.choices").is_some() {
-        value.set("display.form.choices", Array::texts(FORMS)).map_err(of("display"))?;
     }
     if !table.choices.is_empty() {
         value.set("value.choices", Array::texts(&table.choices)).map_err(of("choices"))?;

@@ -111,8 +111,8 @@ impl<W: Watch> Serving<W> {
             }
         }
         if pv.handlers.put.is_some() {
-            let put = Put::new(&self.core, &pv, (call, peer), client, value);
-            self.core.workers.push(&pv, peer, Job::Put(put));
+            let put = Put::new(&self.core, &pv, call, client, value);
+            self.core.workers.push(&pv, Job::Put(put));
             return None;
         }
         match stamp(&mut value).and_then(|()| pv.post_here(&value, self.core.posts_max)) {
@@ -128,8 +128,8 @@ impl<W: Watch> Serving<W> {
     fn call(&mut self, call: u64, peer: Peer, channel: u32, argument: Option<Box<Value>>) -> Option<Command> {
         match self.pv(channel) {
             Some(pv) if pv.handlers.call.is_some() => {
-                let job = Job::Call(Call::new(&self.core, pv, (call, peer), self.client(peer), argument));
-                self.core.workers.push(pv, peer, job);
+                let job = Job::Call(Call::new(&self.core, pv, call, self.client(peer), argument));
+                self.core.workers.push(pv, job);
                 None
             }
             _ => Some(Command::Answer { call, result: Err(Status::error("the PV cannot be called")) }),
@@ -147,11 +147,9 @@ impl<W: Watch> Attendant for Serving<W> {
             Event::Connected(peer, client) => {
                 let name = Arc::new(ClientName::of(&client));
                 self.watch.connected(&name);
-                self.core.workers.welcome(peer);
                 self.clients.insert(peer, name);
             }
             Event::Disconnected(peer, client, why) => {
-                self.core.workers.forget(peer);
                 let name = self.clients.remove(&peer).unwrap_or_else(|| Arc::new(ClientName::of(&client)));
                 self.watch.disconnected(&name, &client, &why);
             }

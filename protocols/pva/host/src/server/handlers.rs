@@ -7,7 +7,6 @@ use crate::machines::data::SetError;
 use crate::machines::server::ClientStatistics;
 use crate::machines::wire::Status;
 use crate::machines::{BitSet, Value};
-use hodo_machine::{Peer, harmless_name};
 use std::fmt;
 use std::sync::Arc;
 
@@ -53,14 +52,12 @@ impl ClientName {
 }
 
 impl fmt::Display for ClientName {
-    /// Writes `user@host (address)`, or the address of an anonymous client; names that have more than letters, digits and `._-+$:/%` stand
-    /// between quotes.
+    /// Writes `user@host (address)`, or the address of an anonymous client.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.user.is_empty() && self.host.is_empty() {
             return f.write_str(&self.address);
         }
-        let [user, host] = [&self.user, &self.host].map(|name| harmless_name(name));
-        write!(f, "{user}@{host} ({})", self.address)
+        write!(f, "{}@{} ({})", self.user, self.host, self.address)
     }
 }
 
@@ -90,7 +87,6 @@ pub struct Call {
 struct Answer {
     core: Arc<Core>,
     call: u64,
-    peer: Peer,
     is_given: bool,
 }
 
@@ -98,12 +94,12 @@ impl Put {
     pub(crate) fn new(
         core: &Arc<Core>,
         of: &Arc<Shared>,
-        (call, peer): (u64, Peer),
+        call: u64,
         client: Arc<ClientName>,
         value: Box<Value>,
     ) -> Self {
         let pv = Pv::new(Arc::clone(core), Arc::clone(of));
-        Put { value, client, pv, answer: Answer { core: Arc::clone(core), call, peer, is_given: false } }
+        Put { value, client, pv, answer: Answer { core: Arc::clone(core), call, is_given: false } }
     }
 
     /// Makes what was put the PV's value, as [`Pv::post`] does, and tells the client that it is done.
@@ -117,11 +113,6 @@ impl Put {
         });
         self.answer.give(posted.map(|_| None).map_err(|why| Status::error(why.to_string())));
         posted.map(drop)
-    }
-
-    /// Drops the put without an answer, because the client is gone.
-    pub(crate) fn discard(mut self) {
-        self.answer.is_given = true;
     }
 
     /// Tells the client that it is done. The PV's value is what the program posts.
@@ -139,23 +130,12 @@ impl Call {
     pub(crate) fn new(
         core: &Arc<Core>,
         of: &Arc<Shared>,
-        (call, peer): (u64, Peer),
+        call: u64,
         client: Arc<ClientName>,
         argument: Option<Box<Value>>,
     ) -> Self {
         let pv = Pv::new(Arc::clone(core), Arc::clone(of));
-        Call { argument, client, pv, answer: Answer { core: Arc::clone(core), call, peer, is_given: false } }
-    }
-
-    /// Returns `false` once nobody waits for the reply: the client is gone, or the server has ended.
-    #[must_use]
-    pub fn is_needed(&self) -> bool {
-        self.answer.core.workers.is_needed_by(self.answer.peer)
-    }
-
-    /// Drops the call without an answer, because the client is gone.
-    pub(crate) fn discard(mut self) {
-        self.answer.is_given = true;
+        Call { argument, client, pv, answer: Answer { core: Arc::clone(core), call, is_given: false } }
     }
 
     /// Returns a value to the client, or nothing.

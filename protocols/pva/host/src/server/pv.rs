@@ -1,6 +1,7 @@
 use super::Core;
 use super::handlers::{Call, Check, Handlers, Put};
 use super::orders::Order;
+use super::workers::Lane;
 use crate::machines::data::SetError;
 use crate::machines::normative::TimeStamp;
 use crate::machines::server::Server;
@@ -28,8 +29,7 @@ pub struct Pv {
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) handlers: Handlers,
-    /// Handlers that may run at once.
-    pub(crate) concurrent: usize,
+    pub(crate) lane: Mutex<Lane>,
     /// The number of its channel while it is served, or [`NOT_SERVED`].
     channel: AtomicU32,
     posts: Mutex<Posts>,
@@ -151,8 +151,9 @@ impl PvOptions {
             merged: 0,
             sleepers: 0,
         };
+        let lane = Mutex::new(Lane::new(concurrent));
         let (channel, posts) = (AtomicU32::new(NOT_SERVED), Mutex::new(posts));
-        let shared = Arc::new(Shared { name, handlers, concurrent, channel, posts, room: Condvar::new() });
+        let shared = Arc::new(Shared { name, handlers, lane, channel, posts, room: Condvar::new() });
         core.orders.push(Order::Serve(Arc::clone(&shared), Box::new(value)));
         Pv { core, shared }
     }

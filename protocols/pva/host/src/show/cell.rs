@@ -53,11 +53,6 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Writes a scalar with quotes around a text.
-pub(crate) fn write_quoted(cell: Cell<'_>, into: &mut String) {
-    cell.write_quoted(into);
-}
-
 /// Writes a float with the fewest digits that tell it from all others, and without a fraction of zero.
 fn write_float(shortest: std::fmt::Arguments<'_>, is_finite: bool, into: &mut String) -> std::fmt::Result {
     let from = into.len();
@@ -95,14 +90,14 @@ pub(crate) fn each<'a>(array: &'a Array, from: usize, to: usize, told: &mut dyn 
 pub(crate) fn write_array(array: &Array, elements: usize, between: &str, into: &mut String) {
     into.push('[');
     let (head, tail) = ends(array.len(), elements);
-    write_run(array, 0, head, between, write_quoted, into);
+    write_run(array, 0, head, between, into);
     if head < array.len() {
         into.push_str(between);
         into.push_str("...");
         if tail > 0 {
             into.push_str(between);
         }
-        write_run(array, array.len() - tail, array.len(), between, write_quoted, into);
+        write_run(array, array.len() - tail, array.len(), between, into);
     }
     into.push(']');
 }
@@ -120,20 +115,13 @@ pub(crate) fn ends(length: usize, elements: usize) -> (usize, usize) {
 }
 
 /// Writes elements with something between them.
-pub(crate) fn write_run(
-    array: &Array,
-    from: usize,
-    to: usize,
-    between: &str,
-    write: fn(Cell<'_>, &mut String),
-    into: &mut String,
-) {
+pub(crate) fn write_run(array: &Array, from: usize, to: usize, between: &str, into: &mut String) {
     let mut is_first = true;
     each(array, from, to, &mut |cell| {
         if !std::mem::take(&mut is_first) {
             into.push_str(between);
         }
-        write(cell, into);
+        cell.write_quoted(into);
     });
 }
 

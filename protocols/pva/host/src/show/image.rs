@@ -1,6 +1,5 @@
 //! Images in one line.
 
-use super::SentValue;
 use crate::image::{self, Summary};
 use hodo_pva::{Item, Scalar, Value};
 use std::fmt::Write;
@@ -8,24 +7,22 @@ use std::fmt::Write;
 /// The bytes of pixels that are decompressed for a line of text.
 const SHOWN_MAX: usize = 256 << 20;
 
-/// Writes what an NTNDArray is: element type, dimensions, bytes, codec, and what its pixels are like; of elements that were sent without
-/// dimensions how many they are. Returns `false` for a value of any other type.
-pub(super) fn write(part: &SentValue<'_>, into: &mut String) -> bool {
-    let value = part.value;
+/// Writes what an NTNDArray is: element type, dimensions, bytes, codec, and what its pixels are like. Returns `false` for a value of any other
+/// type.
+pub(super) fn write(value: &Value, into: &mut String) -> bool {
     if !value.plan().of().id().starts_with("epics:nt/NTNDArray:1.") {
         return false;
     }
     let number = |path: &str| value.get(path).and_then(Item::as_i64).unwrap_or(0);
     let Some(Item::Array(sent)) = value.get("value").map(Item::content) else {
-        into.push_str("no image");
-        write_id(part, into);
+        let _ = write!(into, "no image, id {}", number("uniqueId"));
         return true;
     };
     let codec = image::codec(value);
     let scalar = if codec.is_empty() { Some(sent.scalar()) } else { image::element_type(value) };
     into.push_str(scalar.map_or("unknown", Scalar::name));
     into.push('[');
-    write_dimensions(value, sent.len(), into);
+    write_dimensions(value, into);
     let sent = sent.bytes().len();
     let decoded = image::decode_image(value, SHOWN_MAX);
     if codec.is_empty() {
@@ -49,26 +46,12 @@ pub(super) fn write(part: &SentValue<'_>, into: &mut String) -> bool {
             super::escaped(why.to_string().as_bytes(), None, into);
         }
     }
-    write_id(part, into);
+    let _ = write!(into, ", id {}", number("uniqueId"));
     true
 }
 
-fn write_id(part: &SentValue<'_>, into: &mut String) {
-    if part.has_path("uniqueId") {
-        let id = part.value.get("uniqueId").and_then(Item::as_i64).unwrap_or(0);
-        let _ = write!(into, ", id {id}");
-    }
-}
-
-/// Writes the dimensions; without any, how many elements there are.
-fn write_dimensions(value: &Value, elements: usize, into: &mut String) {
-    let dimensions = match value.get("dimension") {
-        Some(Item::Elements(dimensions)) => dimensions,
-        _ => &[],
-    };
-    if dimensions.is_empty() {
-        let _ = write!(into, "{elements}");
-    }
+fn write_dimensions(value: &Value, into: &mut String) {
+    let Some(Item::Elements(dimensions)) = value.get("dimension") else { return };
     for (at, dimension) in dimensions.iter().enumerate() {
         let size = dimension.as_ref().and_then(|dimension| dimension.get("size")?.as_i64()).unwrap_or(0);
         let _ = write!(into, "{}{size}", if at > 0 { " x " } else { "" });

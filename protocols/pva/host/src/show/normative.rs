@@ -2,20 +2,19 @@
 
 use super::cell::{Cell, escaped, write_array};
 use super::json::is_choice;
-use super::{SentValue, Show, image, table};
+use super::{Show, image, table};
 use chrono::{Local, TimeZone};
 use hodo_pva::{Array, Item, Value};
 use std::fmt::Write;
 
-/// Writes a value of which the field `value` was sent and can be shown. Returns `false` for any other one.
-pub(super) fn write(part: &SentValue<'_>, show: &Show, into: &mut String) -> bool {
-    let value = part.value;
+/// Writes a value of which the field `value` can be shown. Returns `false` for any other one.
+pub(super) fn write(value: &Value, show: &Show, into: &mut String) -> bool {
     let mut content = String::new();
     let from = into.len();
     if has(value, "timeStamp") {
         write_time(value, "timeStamp", into);
     }
-    if table::write(part, show, &mut content) {
+    if table::write(value, show, &mut content) {
         write_alarm(value, "alarm", into);
         if into.len() > from {
             into.push('\n');
@@ -23,7 +22,7 @@ pub(super) fn write(part: &SentValue<'_>, show: &Show, into: &mut String) -> boo
         into.push_str(&content);
         return true;
     }
-    if !write_content(part, show, &mut content) {
+    if !write_content(value, show, &mut content) {
         into.truncate(from);
         return false;
     }
@@ -40,21 +39,21 @@ pub(super) fn write(part: &SentValue<'_>, show: &Show, into: &mut String) -> boo
     true
 }
 
-/// Writes what the field `value` holds. Returns `false` if there is none, it was not sent, or it is a structure of which nothing is known.
-pub(super) fn write_content(part: &SentValue<'_>, show: &Show, into: &mut String) -> bool {
-    let Some(number) = part.value.plan().child(0, "value").filter(|number| part.has(*number)) else { return false };
-    image::write(part, into) || write_item(part, number, show, into)
+/// Writes what the field `value` holds. Returns `false` if there is none, or it is a structure of which nothing is known.
+pub(super) fn write_content(value: &Value, show: &Show, into: &mut String) -> bool {
+    if image::write(value, into) {
+        return true;
+    }
+    let Some(number) = value.plan().child(0, "value") else { return false };
+    write_item(value, number, show, into)
 }
 
-fn write_item(part: &SentValue<'_>, number: usize, show: &Show, into: &mut String) -> bool {
-    let value = part.value;
+fn write_item(value: &Value, number: usize, show: &Show, into: &mut String) -> bool {
     let (Some(of), Some(item)) = (value.plan().field(number), value.at(number)) else { return false };
     match item {
         Item::Array(array) => write_array(array, show.elements, ",", into),
-        Item::Structure(..) if is_choice(of) => return write_choice(part, number, show.numbers, into),
-        Item::Any(Some(held)) | Item::Union(Some((_, held))) => {
-            return write_item(&SentValue { value: held, sent: None }, 0, show, into);
-        }
+        Item::Structure(..) if is_choice(of) => write_choice(value, number, show.numbers, into),
+        Item::Any(Some(held)) | Item::Union(Some((_, held))) => return write_item(held, 0, show, into),
         Item::Any(None) | Item::Union(None) => into.push_str("null"),
         item => match Cell::of(of, item) {
             Some(cell) => cell.write_plain(into),
@@ -110,25 +109,19 @@ pub(super) fn write_alarm(value: &Value, path: &str, into: &mut String) {
     }
 }
 
-/// Writes a choice: its number in brackets and its text, as far as those were sent, or the number alone. Returns `false` without a number.
-pub(super) fn write_choice(part: &SentValue<'_>, number: usize, only_number: bool, into: &mut String) -> bool {
-    let plan = part.value.plan();
-    let sent = |name| plan.child(number, name).filter(|child| part.has(*child));
-    let field = |name| sent(name).and_then(|child| part.value.at(child));
-    let Some(index) = field("index").and_then(Item::as_i64) else { return false };
+/// Writes a choice: its number in brackets and its text, or the number alone.
+pub(super) fn write_choice(value: &Value, number: usize, only_number: bool, into: &mut String) {
+    let plan = value.plan();
+    let field = |name| plan.child(number, name).and_then(|child| value.at(child));
+    let Some(index) = field("index").and_then(Item::as_i64) else { return };
     if only_number {
         let _ = write!(into, "{index}");
-        return true;
+        return;
     }
-    let _ = write!(into, "({index})");
-    if sent("choices").is_none() {
-        return true;
-    }
-    into.push(' ');
+    let _ = write!(into, "({index}) ");
     let choices = field("choices").and_then(Item::as_array).and_then(Array::iter_texts);
     match usize::try_from(index).ok().and_then(|index| choices?.nth(index)) {
         Some(text) => escaped(text, None, into),
         None => into.push_str("<undefined>"),
     }
-    true
 }

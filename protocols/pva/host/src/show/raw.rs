@@ -1,19 +1,26 @@
 //! Values and types field by field, as pvget and pvinfo print them.
 
+use super::Show;
 use super::cell::{Cell, ends, escaped, write_array};
 use super::normative::{write_alarm, write_choice, write_time};
-use super::{SentValue, Show};
 use hodo_pva::data::{Length, Members};
 use hodo_pva::{Item, Scalar, Type, Value};
 use std::fmt::Write;
 
 /// Writes a value.
-pub(super) fn write(part: &SentValue<'_>, show: &Show, into: &mut String) {
-    write_field(part, 0, "", 0, show, into);
+pub(super) fn write(value: &Value, show: &Show, into: &mut String) {
+    write_field(value, 0, "", 0, show, show.only_changed, into);
 }
 
-fn write_field(part: &SentValue<'_>, number: usize, name: &str, level: usize, show: &Show, into: &mut String) {
-    let (value, only_changed) = (part.value, part.sent.is_some());
+fn write_field(
+    value: &Value,
+    number: usize,
+    name: &str,
+    level: usize,
+    show: &Show,
+    only_changed: bool,
+    into: &mut String,
+) {
     let plan = value.plan();
     let (Some(of), Some(item)) = (plan.field(number), value.at(number)) else { return };
     indent(level, into);
@@ -23,15 +30,13 @@ fn write_field(part: &SentValue<'_>, number: usize, name: &str, level: usize, sh
         into.push(' ');
         escaped(name.as_bytes(), None, into);
     }
-    let inner = |held: &Value, name: &str, into: &mut String| {
-        write_field(&SentValue { value: held, sent: None }, 0, name, level + 1, show, into);
-    };
+    let inner = |held: &Value, name: &str, into: &mut String| write_field(held, 0, name, level + 1, show, false, into);
     match item {
         Item::Structure(..) => {
-            write_meaning(part, number, of, into);
+            write_meaning(value, number, of, into);
             into.push('\n');
             for child in plan.children(number).filter(|child| !only_changed || value.has_changed(*child)) {
-                write_field(part, child, plan.name(child), level + 1, show, into);
+                write_field(value, child, plan.name(child), level + 1, show, only_changed, into);
             }
             return;
         }
@@ -80,14 +85,13 @@ fn write_field(part: &SentValue<'_>, number: usize, name: &str, level: usize, sh
 }
 
 /// Writes what an alarm, a time stamp or a choice means behind the name of the structure.
-fn write_meaning(part: &SentValue<'_>, number: usize, of: &Type, into: &mut String) {
-    let plan = part.value.plan();
-    let has = |name: &str| plan.child(number, name).is_some_and(|child| part.has(child));
+fn write_meaning(value: &Value, number: usize, of: &Type, into: &mut String) {
+    let path = value.plan().path(number);
     into.push(' ');
     match of.id() {
-        "alarm_t" if has("severity") => write_alarm(part.value, &plan.path(number), into),
-        "time_t" if has("secondsPastEpoch") => write_time(part.value, &plan.path(number), into),
-        "enum_t" => _ = write_choice(part, number, false, into),
+        "alarm_t" => write_alarm(value, &path, into),
+        "time_t" => write_time(value, &path, into),
+        "enum_t" => write_choice(value, number, false, into),
         _ => {}
     }
     into.truncate(into.trim_end_matches(' ').len());

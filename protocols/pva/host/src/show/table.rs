@@ -1,22 +1,20 @@
 //! Tables as tables: NTTable, NTNameValue, NTMultiChannel.
 
+use super::Show;
 use super::cell::{Cell, each, ends};
 use super::json::is_choice;
-use super::{SentValue, Show};
-use hodo_pva::{Array, Item, Type};
+use hodo_pva::{Array, Item, Type, Value};
 use std::fmt::Write;
 
-/// Writes the columns that were sent of a value whose type is a table. Returns `false` for any other one, for a table with a column that is no
-/// array of scalars, and without any column.
-pub(super) fn write(part: &SentValue<'_>, show: &Show, into: &mut String) -> bool {
-    let value = part.value;
+/// Writes a value whose type is a table. Returns `false` for any other one, and for a table with a column that is no array of scalars.
+pub(super) fn write(value: &Value, show: &Show, into: &mut String) -> bool {
     let id = value.plan().of().id();
     let columns = if id.starts_with("epics:nt/NTTable:1.") {
-        columns(part)
+        columns(value)
     } else if id.starts_with("epics:nt/NTNameValue:1.") {
-        named(part, &["name", "value"])
+        named(value, &["name", "value"])
     } else if id.starts_with("epics:nt/NTScalarMultiChannel:1.") {
-        named(part, &["channelName", "value"])
+        named(value, &["channelName", "value"])
     } else {
         None
     };
@@ -28,14 +26,11 @@ pub(super) fn write(part: &SentValue<'_>, show: &Show, into: &mut String) -> boo
 /// A column: its heading and its cells.
 type Column<'a> = (String, &'a Array);
 
-fn named<'a>(part: &SentValue<'a>, names: &[&str]) -> Option<Vec<Column<'a>>> {
-    let sent = names.iter().filter(|name| part.has_path(name));
-    let columns = sent.map(|name| Some(((*name).to_owned(), part.value.get(name)?.as_array()?)));
-    columns.collect::<Option<Vec<_>>>().filter(|columns| !columns.is_empty())
+fn named<'a>(value: &'a Value, names: &[&str]) -> Option<Vec<Column<'a>>> {
+    names.iter().map(|name| Some(((*name).to_owned(), value.get(name)?.as_array()?))).collect()
 }
 
-fn columns<'a>(part: &SentValue<'a>) -> Option<Vec<Column<'a>>> {
-    let value = part.value;
+fn columns(value: &Value) -> Option<Vec<Column<'_>>> {
     let plan = value.plan();
     let table = plan.child(0, "value")?;
     if is_choice(plan.field(table)?) || !matches!(plan.field(table)?, Type::Structure(_)) {
@@ -43,13 +38,11 @@ fn columns<'a>(part: &SentValue<'a>) -> Option<Vec<Column<'a>>> {
     }
     let labels = value.get("labels").and_then(Item::as_array).and_then(Array::iter_texts);
     let mut labels = labels.into_iter().flatten();
-    let mut column = |child| {
+    let column = |child| {
         let label = labels.next().unwrap_or(plan.name(child).as_bytes());
-        let column = || Some((super::plain(label), value.at(child)?.as_array()?));
-        part.has(child).then(column)
+        Some((super::plain(label), value.at(child)?.as_array()?))
     };
-    let columns = plan.children(table).filter_map(&mut column).collect::<Option<Vec<_>>>();
-    columns.filter(|columns| !columns.is_empty())
+    Some(plan.children(table).map(column).collect::<Option<Vec<_>>>()?).filter(|columns| !columns.is_empty())
 }
 
 /// Writes columns to the right, as wide as their widest cell. The shortest column sets the number of rows.

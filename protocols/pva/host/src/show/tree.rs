@@ -1,8 +1,7 @@
 //! Values as pvxget prints them: as a tree, or one line a field.
 
 use super::Show;
-use super::cell::{Cell, escaped, write_quoted, write_run};
-use super::printed::write_pvxs;
+use super::cell::{Cell, escaped, write_run};
 use hodo_pva::data::Members;
 use hodo_pva::{Array, Item, Scalar, Type, Value};
 use std::fmt::Write;
@@ -15,40 +14,44 @@ pub(super) fn write(value: &Value, show: &Show, into: &mut String) {
 fn write_node(value: &Value, number: usize, name: &str, level: usize, show: &Show, into: &mut String) {
     let plan = value.plan();
     let (Some(of), Some(item)) = (plan.field(number), value.at(number)) else { return };
-    let whole = Show { only_changed: false, ..*show };
     write_type(of, into);
-    if !matches!(of, Type::Structure(_)) {
-        write_name(name, into);
+    if !matches!(of, Type::Structure(_)) && !name.is_empty() {
+        into.push(' ');
+        escaped(name.as_bytes(), None, into);
     }
     match item {
         Item::Structure(..) => {
-            let only_changed = show.only_changed && !show.as_pvxget;
-            let shown = plan.children(number).filter(|child| !only_changed || value.has_changed(*child));
-            write_braces(shown, level, into, |child, into| {
+            into.push_str(" {\n");
+            for child in plan.children(number) {
+                indent(level + 1, into);
                 write_node(value, child, plan.name(child), level + 1, show, into);
-            });
-            write_name(name, into);
+            }
+            indent(level, into);
+            into.push('}');
+            if !name.is_empty() {
+                into.push(' ');
+                escaped(name.as_bytes(), None, into);
+            }
             into.push('\n');
         }
         Item::Union(Some((member, held))) => {
             into.push('.');
             escaped(member.as_bytes(), None, into);
             into.push(' ');
-            write_node(held, 0, "", level, &whole, into);
+            write_node(held, 0, "", level, show, into);
         }
         Item::Any(Some(held)) => {
             into.push(' ');
-            write_node(held, 0, "", level, &whole, into);
+            write_node(held, 0, "", level, show, into);
         }
         Item::Union(None) | Item::Any(None) => into.push_str(" null\n"),
         Item::Elements(elements) => {
-            let _ = write!(into, " = {{{}}}[", elements.len());
-            into.push_str(if elements.is_empty() { "" } else { "\n" });
+            let _ = writeln!(into, " = {{{}}}[", elements.len());
             let shown = if show.elements == 0 { usize::MAX } else { show.elements };
             for element in elements.iter().take(shown) {
                 indent(level + 1, into);
                 match element {
-                    Some(element) => write_node(element, 0, "", level + 1, &whole, into),
+                    Some(element) => write_node(element, 0, "", level + 1, show, into),
                     None => into.push_str("null\n"),
                 }
             }
@@ -56,14 +59,8 @@ fn write_node(value: &Value, number: usize, name: &str, level: usize, show: &Sho
                 indent(level + 1, into);
                 into.push_str("...\n");
             }
-            if !elements.is_empty() {
-                indent(level, into);
-            }
+            indent(level, into);
             into.push_str("]\n");
-        }
-        // An array that was never sent is not an empty one there.
-        Item::Array(array) if array.is_empty() && show.as_pvxget && show.only_changed && !value.has_changed(number) => {
-            into.push_str(" = {?}[]\n");
         }
         item => {
             write_content(of, item, show, into);
@@ -135,79 +132,17 @@ fn write_content(of: &Type, item: Item<'_>, show: &Show, into: &mut String) {
         Item::Array(array) => write_array(array, show, into),
         item => {
             if let Some(cell) = Cell::of(of, item) {
-                writes(show)(cell, into);
+                cell.write_quoted(into);
             }
         }
-    }
-}
-
-/// Returns how a scalar is written.
-const fn writes(show: &Show) -> fn(Cell<'_>, &mut String) {
-    if show.as_pvxget { write_pvxs } else { write_quoted }
-}
-
-/// Returns how an element is written: pvxs has 1 and 0 for bools there.
-fn writes_element(show: &Show) -> fn(Cell<'_>, &mut String) {
-    if !show.as_pvxget {
-        return write_quoted;
-    }
-    |cell, into| match cell {
-        Cell::Bool(is) => into.push(if is { '1' } else { '0' }),
-        other => write_pvxs(other, into),
     }
 }
 
 fn write_array(array: &Array, show: &Show, into: &mut String) {
     let shown = if show.elements == 0 { array.len() } else { show.elements.min(array.len()) };
     let _ = write!(into, "{{{}}}[", array.len());
-    write_run(array, 0, shown, ", ", writes_element(show), into);
+    write_run(array, 0, shown, ", ", into);
     into.push_str(if shown < array.len() { ", ...]" } else { "]" });
-}
-
-/// Returns a type as pvxinfo prints it.
-#[must_use]
-pub fn pvxs_type(of: &Type) -> String {
-    let mut text = String::new();
-    write_members(of, "", 0, &mut text);
-    text
-}
-
-fn write_members(of: &Type, name: &str, level: usize, into: &mut String) {
-    write_type(of, into);
-    if let Some(members) = of.members() {
-        write_braces(members.fields().iter(), level, into, |field, into| {
-            write_members(&field.of, &field.name, level + 1, into);
-        });
-    }
-    write_name(name, into);
-    into.push('\n');
-}
-
-/// Writes members within braces, each on a line of its own.
-fn write_braces<I>(
-    members: impl Iterator<Item = I>,
-    level: usize,
-    into: &mut String,
-    mut write: impl FnMut(I, &mut String),
-) {
-    into.push_str(" {");
-    for (at, member) in members.enumerate() {
-        into.push_str(if at == 0 { "\n" } else { "" });
-        indent(level + 1, into);
-        write(member, into);
-    }
-    if into.ends_with('\n') {
-        indent(level, into);
-    }
-    into.push('}');
-}
-
-/// Writes the name of a member behind its type; one without a name has none.
-fn write_name(name: &str, into: &mut String) {
-    if !name.is_empty() {
-        into.push(' ');
-        escaped(name.as_bytes(), None, into);
-    }
 }
 
 /// Writes the name of a type in the words of pvxs, and its identifier.

@@ -249,17 +249,6 @@ pub enum Lost {
     Removed,
 }
 
-/// An attempt to open a channel that has failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attempt<'a> {
-    /// Address of the server.
-    pub server: &'a Address,
-    /// The reason.
-    pub why: &'a Lost,
-    /// Whether the server had accepted the connection, and the channel was lost with it.
-    pub was_reached: bool,
-}
-
 /// Why an execution was not done, or an operation could not be set up.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]

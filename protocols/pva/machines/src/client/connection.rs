@@ -48,8 +48,6 @@ pub(crate) struct Connection {
     pub(crate) idle_until: Option<Instant>,
     /// The reason of the last failure, until the server is reached again.
     pub(crate) trouble: Option<Lost>,
-    /// Whether the server had accepted the connection that was lost then.
-    pub(crate) had_reached: bool,
 }
 
 /// An open connection.
@@ -208,16 +206,11 @@ impl Talk {
         }
         if !status.is_success() {
             channel.step = Step::Refused;
-            let has_other = channel.other.is_some();
             tables.again.push(number);
-            // Where another server has it, that one is asked.
-            if !has_other {
-                tables.tell(Event::Refused { channel: number, status });
-            }
-            return;
+            return tables.tell(Event::Refused { channel: number, status });
         }
         channel.step = Step::Open(sid);
-        (channel.back_off, channel.miss, channel.other) = (None, None, None);
+        channel.back_off = None;
         tables.tell(Event::Connected { channel: number });
         tables.awakened(number, |operation| self.jobs.push_back(operation));
     }

@@ -1,5 +1,5 @@
 use crate::client::connection::{Connection, Link, Phase};
-use crate::client::tables::{Miss, Step, Tables};
+use crate::client::tables::{Step, Tables};
 use crate::client::{Client, Event, Lost, Timer};
 use crate::discovery::Found;
 use alloc::boxed::Box;
@@ -36,7 +36,6 @@ impl Client {
             was_reached: false,
             idle_until: None,
             trouble: None,
-            had_reached: false,
         };
         let number = self.connections.insert(Some(Box::new(connection)));
         self.addresses.insert(address, number);
@@ -124,21 +123,20 @@ impl Client {
         if let Some(name_server) = connection.name_server {
             self.tables.finder.set_name_server(name_server, false);
         }
-        let server = connection.address.clone();
         let mut channels = core::mem::take(&mut connection.channels);
-        channels.retain(|channel| self.lose_channel(now, *channel, &server, was_reached, &why));
+        channels.retain(|channel| self.lose_channel(now, *channel, was_reached, &why));
         (0..).zip(&channels).for_each(|(place, channel)| self.tables.channels[*channel as usize].place = place);
         let Some(Some(connection)) = self.connections.at(number) else { return };
         if channels.is_empty() && connection.name_server.is_none() {
             return self.forget(number);
         }
         connection.channels = channels;
-        (connection.trouble, connection.had_reached) = (Some(why), was_reached);
+        connection.trouble = Some(why);
         self.timers.arm(Timer::Connection(number), now + connection.back_off.failed());
     }
 
     /// Takes a channel from a connection that is lost; returns whether it waits there for the next one.
-    fn lose_channel(&mut self, now: Instant, number: u32, server: &Address, was_reached: bool, why: &Lost) -> bool {
+    fn lose_channel(&mut self, now: Instant, number: u32, was_reached: bool, why: &Lost) -> bool {
         self.timers.cancel(Timer::Channel(number));
         self.tables.lost(number, Step::Waiting, why);
         let Some(channel) = self.tables.channel_at(number) else { return false };
@@ -146,11 +144,8 @@ impl Client {
             return true;
         }
         channel.connection = None;
-        channel.miss = Some(Box::new(Miss { server: server.clone(), why: why.clone(), was_reached }));
         if was_reached {
             self.search(now, number, true);
-        } else if let Some(other) = channel.other.take().filter(|other| **other != *server) {
-            self.turn_to(number, *other);
         } else {
             // It answers searches, but cannot be connected to.
             channel.step = Step::Refused;
@@ -238,12 +233,8 @@ impl Client {
             return;
         };
         if channel.server.is_none() {
-            let other = channel.other.take();
             self.detach(now, number);
-            return match other {
-                Some(other) => self.turn_to(number, *other),
-                None => self.search(now, number, true),
-            };
+            return self.search(now, number, true);
         }
         channel.step = Step::Waiting;
         let Some(at) = channel.connection else { return };
@@ -262,32 +253,8 @@ impl Client {
         }
     }
 
-    /// Opens a channel at another server than the one that was found first.
-    fn turn_to(&mut self, number: u32, server: Address) {
-        if let Some(channel) = self.tables.channel_at(number) {
-            channel.step = Step::Waiting;
-            self.attach(number, server);
-        }
-    }
-
-    /// Takes in that a second server has a channel: it is turned to if the first one has not opened it.
-    fn found_twice(&mut self, number: u32, server: &Address) {
-        let Some(channel) = self.tables.channel_at(number) else { return };
-        match channel.step {
-            Step::Refused if channel.connection.is_none() => {
-                self.timers.cancel(Timer::Channel(number));
-                self.turn_to(number, server.clone());
-            }
-            Step::Waiting | Step::Creating | Step::Refused => channel.other = Some(Box::new(server.clone())),
-            _ => {}
-        }
-    }
-
     /// Takes in what the search has found.
     pub(super) fn found(&mut self, found: Found) {
-        if let Found::Twice { number, server } = &found {
-            self.found_twice(*number, server);
-        }
         match found {
             Found::Name { number, server, .. } => {
                 if let Some(channel) = self.tables.channel_at(number)

@@ -67,19 +67,6 @@ pub(crate) struct Channel {
     pub(crate) operations: Vec<u32>,
     /// How long to wait when it was refused.
     pub(crate) back_off: Option<Box<BackOff>>,
-    /// The latest server that a search has found and that did not open it.
-    pub(crate) miss: Option<Box<Miss>>,
-    /// A server that has it, too, in case the first one is not reached.
-    pub(crate) other: Option<Box<Address>>,
-}
-
-/// A server that did not open a channel.
-#[derive(Debug)]
-pub(crate) struct Miss {
-    pub(crate) server: Address,
-    pub(crate) why: Lost,
-    /// Whether it had accepted the connection, and closed it later.
-    pub(crate) was_reached: bool,
 }
 
 impl Tables {

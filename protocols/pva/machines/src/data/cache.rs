@@ -25,8 +25,6 @@ const NONE: u8 = 0xFF;
 pub struct TypeCache {
     entries: BTreeMap<u16, Entry>,
     weight: usize,
-    /// Bytes of the types that are remembered, as they were received: their names are as long as a peer likes.
-    bytes: usize,
     recent: [Option<Recent>; RECENT],
     next: usize,
     /// Whether the type that is being decoded has, or is, a number.
@@ -50,7 +48,6 @@ struct Recent {
 #[derive(Debug)]
 struct Entry {
     of: Type,
-    bytes: usize,
     plan: Option<Arc<Plan>>,
 }
 
@@ -58,25 +55,7 @@ impl TypeCache {
     /// Creates an empty cache.
     #[must_use]
     pub const fn new() -> Self {
-        TypeCache {
-            entries: BTreeMap::new(),
-            weight: 0,
-            bytes: 0,
-            recent: [const { None }; RECENT],
-            next: 0,
-            is_numbered: false,
-        }
-    }
-
-    /// Returns roughly the bytes of memory of the types that are remembered.
-    #[must_use]
-    pub fn retained(&self) -> usize {
-        const FIELD: usize = 256;
-        // A name is in the type and in the paths of its plan.
-        const COPIES: usize = 4;
-        FIELD * self.weight
-            + COPIES * self.bytes
-            + self.recent.iter().flatten().map(|recent| 8 * recent.bytes.len()).sum::<usize>()
+        TypeCache { entries: BTreeMap::new(), weight: 0, recent: [const { None }; RECENT], next: 0, is_numbered: false }
     }
 
     /// Decodes a type, and compiles how its values are read and written. `None` is the null type.
@@ -145,9 +124,8 @@ impl TypeCache {
             REMEMBER => {
                 self.is_numbered = true;
                 let id = reader.u16()?;
-                let before = reader.rest().len();
                 let of = self.node(reader, depth + 1)?.ok_or(Error::Null { what: "a type to be remembered" })?;
-                self.remember(id, of.clone(), before - reader.rest().len(), reader.limits().cached_fields)?;
+                self.remember(id, of.clone(), reader.limits().cached_fields)?;
                 of
             }
             REMEMBERED => {
@@ -207,15 +185,14 @@ impl TypeCache {
         Ok(Arc::new(Members::of(id, fields.into_boxed_slice())))
     }
 
-    fn remember(&mut self, id: u16, of: Type, bytes: usize, max: usize) -> Result<(), Error> {
-        let (before, bytes_before) = self.entries.get(&id).map_or((0, 0), |entry| (entry.of.weight(), entry.bytes));
+    fn remember(&mut self, id: u16, of: Type, max: usize) -> Result<(), Error> {
+        let before = self.entries.get(&id).map_or(0, |entry| entry.of.weight());
         let weight = self.weight - before + of.weight();
         if weight > max {
             return Err(Error::OverLimit { what: "fields of remembered types", count: weight as u64, max: max as u64 });
         }
         self.weight = weight;
-        self.bytes = self.bytes - bytes_before + bytes;
-        self.entries.insert(id, Entry { of, bytes, plan: None });
+        self.entries.insert(id, Entry { of, plan: None });
         Ok(())
     }
 }

@@ -148,22 +148,6 @@ impl Plan {
         })
     }
 
-    /// Tells whether a set names a field: itself, one that contains it, or one in it.
-    #[must_use]
-    pub fn is_named(&self, set: &BitSet, number: usize) -> bool {
-        let mut at = 0;
-        while let Some(found) = set.next(at) {
-            if found >= self.end(number) {
-                return false;
-            }
-            if self.end(found) > number {
-                return true;
-            }
-            at = self.end(found);
-        }
-        false
-    }
-
     /// Puts in place of each structure in a set the leaves that it contains.
     pub fn expand(&self, set: &mut BitSet) {
         if let [] | [_] = set.words()

@@ -94,7 +94,17 @@ impl Value {
     /// Tells whether a field has changed: itself, one that contains it, or one in it.
     #[must_use]
     pub fn has_changed(&self, number: usize) -> bool {
-        self.plan.is_named(&self.changed, number)
+        let mut at = 0;
+        while let Some(found) = self.changed.next(at) {
+            if found >= self.plan.end(number) {
+                return false;
+            }
+            if self.plan.end(found) > number {
+                return true;
+            }
+            at = self.plan.end(found);
+        }
+        false
     }
 
     /// Returns a field by its number.
@@ -246,22 +256,9 @@ impl Value {
         bytes
     }
 
-    /// Returns the bytes of memory of the value with its texts, arrays and elements.
-    pub(crate) fn retained(&self) -> usize {
+    /// Returns the bytes of a value that another one holds.
+    fn held_bytes(&self) -> usize {
         Value::memory(&self.plan) + self.objects.iter().map(Object::bytes).sum::<usize>()
-    }
-
-    /// Returns whether an array of it is memory that others share.
-    pub(crate) fn is_shared(&self) -> bool {
-        self.objects.iter().any(|object| matches!(object, Object::Array(array) if !array.bytes().is_unique()))
-    }
-
-    /// Iterates over where the memory of each array lies, and its bytes.
-    pub(crate) fn memory_of_arrays(&self) -> impl Iterator<Item = (usize, usize)> {
-        self.objects.iter().filter_map(|object| match object {
-            Object::Array(array) => Some((array.bytes().as_ptr() as usize, array.bytes().len())),
-            _ => None,
-        })
     }
 
     /// Takes over the fields of another value that a set of leaves names, and marks nothing. Returns `false` if the other value has
@@ -298,10 +295,10 @@ impl Object {
         match self {
             Object::Text(text) => text.as_bytes().len(),
             Object::Array(array) => array.bytes().len(),
-            Object::Union(held) => held.as_ref().map_or(0, |(_, value)| value.retained()),
-            Object::Any(held) => held.as_ref().map_or(0, |value| value.retained()),
+            Object::Union(held) => held.as_ref().map_or(0, |(_, value)| value.held_bytes()),
+            Object::Any(held) => held.as_ref().map_or(0, |value| value.held_bytes()),
             Object::Elements(elements) => {
-                let held = elements.iter().flatten().map(|value| value.retained()).sum::<usize>();
+                let held = elements.iter().flatten().map(|value| value.held_bytes()).sum::<usize>();
                 held + size_of::<Option<Box<Value>>>() * elements.len()
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::data::{BitSet, Length, Plan, Step, Value};
 use crate::server::client::Talk;
-use crate::server::operation::{CALL_BYTES, NOT_ALLOWED};
+use crate::server::operation::NOT_ALLOWED;
 use crate::server::{Access, Shared};
 use crate::wire::Status;
 use crate::wire::operation::{ArrayPlace, ArraySlice, Operation as Front, Subcommand, decode_length};
@@ -102,20 +102,12 @@ impl Talk {
             Some(Access::Mailbox) => {
                 shared.put(number, &mut value);
                 if let Some(operation) = self.operations.at(ioid) {
-                    // The memory of a longer one, or of one that others share, would not be used again.
-                    let bytes = value.retained();
-                    let is_spare = bytes <= self.session.limits().recycled_bytes && !value.is_shared();
-                    let spare = is_spare.then_some(value);
-                    let bytes = if spare.is_some() { bytes as u64 } else { 0 };
-                    self.puts_bytes = self.puts_bytes - core::mem::replace(&mut operation.put_bytes, bytes) + bytes;
-                    operation.put = spare;
+                    operation.put = Some(value);
                 }
                 self.answered(ioid, Ok(None));
             }
             Some(Access::Handled) => {
-                let bytes = (CALL_BYTES + value.retained()) as u64;
-                let call = shared.call(self.peer, ioid, bytes);
-                self.calls_bytes += bytes;
+                let call = shared.call(self.peer, ioid);
                 if let Some(operation) = self.operations.at(ioid) {
                     operation.call = Some(call);
                 }

@@ -17,21 +17,11 @@ impl Server {
             }
         }
         self.discovery.changed();
-        let mut unheard = Vec::new();
-        self.shared.events.retain(|event| match event {
-            Event::Put { call, channel, .. } | Event::Call { call, channel, .. } if *channel == number => {
-                unheard.push(*call);
-                false
-            }
-            _ => true,
-        });
-        // The application will not answer what it has not been told.
-        for call in unheard {
-            self.settle(call);
-        }
+        self.shared.events.retain(
+            |event| !matches!(event, Event::Put { channel, .. } | Event::Call { channel, .. } if *channel == number),
+        );
         // Nobody refers to the number any more. One that was made for its clients has gone with them.
-        if let Some(channel) = self.shared.channels[number].take() {
-            self.shared.made_bytes -= channel.put_bytes;
+        if self.shared.channels[number].take().is_some() {
             self.shared.channels.release(number);
         }
     }

@@ -7,31 +7,18 @@ use crate::wire::connection::{ChannelCreated, CreateChannel, DestroyChannel, Not
 use crate::wire::discovery::{REPLY_REQUIRED, ResponseFront, Search};
 use crate::wire::operation::{EndRequest, FieldReply, GetField, Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Inbound, Incoming, LeftOver, Message, Severity, Side, Status};
-use crate::{Error, Limits, Reader, Writer};
+use crate::{Error, Limits, Reader};
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv6Addr};
-use hodo_machine::{Charges, Closed, Ends, Instant, Outbox, Over, Peer, Slab, Stamp};
+use hodo_machine::{Closed, Ends, Instant, Outbox, Peer, Slab, Stamp};
 
 /// Bytes that are written for one client before the others have their turn.
 const TURN_BYTES: usize = 64 << 10;
-/// Bytes of what is written in a turn beyond which the memory for it is given back: nobody is charged for it.
-const WRITER_BYTES: usize = 2 * TURN_BYTES;
 /// Messages of a turn that are as much work for the client as a send is for the server.
 const MANY: usize = 4;
-
-/// Bytes of a message of a client that has no channel open.
-const UNOPENED_BYTES: usize = 64 << 10;
-/// Bytes of memory that an open channel, an operation and a reply that waits take, without values.
-const CHANNEL_BYTES: usize = 256;
-const OPERATION_BYTES: usize = 2 * size_of::<Operation>() + 512;
-const REPLY_BYTES: usize = 16;
-/// Bytes by which the values of one client may grow before it is charged for them.
-const GROWTH_BYTES: u64 = 1 << 20;
-/// The bytes of the names of user and host that a client claims, at most: those of a name of DNS.
-const CLAIM_BYTES: usize = 255;
 
 /// How a client's turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,20 +54,12 @@ pub(crate) struct Talk {
     /// The channels that are open, by the numbers that the client was given.
     opened: Slab<Option<Opened>>,
     pub(crate) operations: Operations,
-    /// The number of subscriptions to each channel.
-    pub(crate) subscriptions: BTreeMap<u32, u32>,
     /// Replies that hold values, in the order in which they are owed.
     pub(crate) owed: VecDeque<(u32, Subcommand)>,
     /// Monitors that have something to send, in turn.
     pub(crate) running: VecDeque<u32>,
     /// Bytes of the updates that wait in all subscriptions.
     pub(crate) held: usize,
-    /// The bytes of them that the client was charged with.
-    pub(crate) charged: usize,
-    /// Bytes of the puts and calls that the application has not answered yet.
-    pub(crate) calls_bytes: u64,
-    /// Bytes of the values of the last puts, whose memory the next ones take.
-    pub(crate) puts_bytes: u64,
     /// The remains of the last message.
     left_over: LeftOver,
     /// The replies, if their stages are followed.
@@ -106,13 +85,9 @@ impl Client {
             session: Session::new(Side::Server, config.session.clone(), now),
             opened: Slab::default(),
             operations: Operations::default(),
-            subscriptions: BTreeMap::new(),
             owed: VecDeque::new(),
             running: VecDeque::new(),
             held: 0,
-            charged: 0,
-            calls_bytes: 0,
-            puts_bytes: 0,
             left_over: LeftOver::default(),
             followed: None,
         };
@@ -126,22 +101,7 @@ impl Client {
         }
     }
 
-    /// Returns the bytes of memory that are retained for the client.
-    fn retained(&self) -> u64 {
-        let Talk { session, opened, operations, owed, .. } = &self.talk;
-        let counted = opened.len() * CHANNEL_BYTES + operations.len() * OPERATION_BYTES + owed.len() * REPLY_BYTES;
-        let buffers = self.inbound.retained() + session.writer.len() + session.types.retained();
-        (counted + buffers) as u64 + self.talk.values_bytes()
-    }
-
-    /// Charges the client for the memory that is retained for it. Returns the client to close if that is too much; it may be another one.
-    pub(crate) fn charge(&mut self, charges: &mut Charges) -> Option<Over> {
-        self.talk.charged = self.talk.held;
-        charges.set(self.talk.peer, self.retained()).err()
-    }
-
-    /// Takes in messages up to one that tells the subscribers something, or after which memory has to be checked; returns whether there was
-    /// one. A client is charged when it is polled, and here for values that take much more memory than their bytes.
+    /// Takes in messages up to one that tells the subscribers something; returns whether there was one.
     pub(crate) fn received(
         &mut self,
         now: Instant,
@@ -149,28 +109,15 @@ impl Client {
         shared: &mut Shared,
         config: &ServerConfig,
     ) -> bool {
-        let most = self.talk.values_bytes() + GROWTH_BYTES;
-        while !self.is_over && shared.posted.is_none() && shared.over.is_none() {
-            // Before a channel is open, nothing long is to be said.
-            let mut limits = config.session.limits;
-            if self.talk.opened.is_empty() {
-                limits.message_bytes = limits.message_bytes.min(UNOPENED_BYTES);
-            }
-            let taken = match self.inbound.next(rest, &limits) {
+        while !self.is_over && shared.posted.is_none() {
+            let taken = match self.inbound.next(rest, &config.session.limits) {
                 Ok(None) => return false,
                 Ok(Some(incoming)) => self.talk.take(now, &incoming, shared, config),
                 Err(why) => Err(why),
             };
             self.taken(taken);
-            if self.talk.values_bytes() > most {
-                shared.over = self.charge(&mut shared.charges);
-                return true;
-            }
-            if shared.has_made {
-                return true;
-            }
         }
-        shared.posted.is_some() || shared.over.is_some()
+        shared.posted.is_some()
     }
 
     pub(crate) fn landed(&mut self, now: Instant, count: usize, shared: &mut Shared, config: &ServerConfig) {
@@ -229,12 +176,7 @@ impl Client {
     }
 
     pub(crate) fn flush(&mut self, now: Instant, peer: Peer, out: &mut Outbox) {
-        let writer = &mut self.talk.session.writer;
-        let is_long = writer.len() > WRITER_BYTES;
-        writer.flush(out);
-        if is_long {
-            *writer = Writer::new(Side::Server, writer.order());
-        }
+        self.talk.session.writer.flush(out);
         if let Some(followed) = &mut self.talk.followed {
             followed.mark(now, peer, out);
         }
@@ -326,9 +268,6 @@ impl Client {
         };
         shared.events.push_back(Event::Disconnected(self.talk.peer, Box::new(self.statistics()), why));
         self.talk.operations.drain().for_each(|(_, operation)| operation.end(shared));
-        if self.talk.calls_bytes > 0 {
-            shared.calls.retain(|_, called| called.peer != self.talk.peer);
-        }
         for (sid, opened) in self.talk.opened.iter() {
             opened.iter().for_each(|opened| shared.closed(opened.number, self.talk.peer, sid));
         }
@@ -336,11 +275,6 @@ impl Client {
 }
 
 impl Talk {
-    /// Returns the bytes of values that are retained for the client.
-    fn values_bytes(&self) -> u64 {
-        self.held as u64 + self.calls_bytes + self.puts_bytes
-    }
-
     fn statistics(&self, is_blocked: bool) -> ClientStatistics {
         let Talk { ends, claim, opened, operations, owed, .. } = self;
         let subscriptions = operations.iter().filter(|(_, operation)| operation.is_subscription()).count();
@@ -365,14 +299,7 @@ impl Talk {
     ) -> Result<(), Error> {
         match (self.session.take(now, incoming)?, incoming) {
             (Step::Claim(credentials), _) => {
-                let claim = claimed(&credentials);
-                let longest = claim.as_ref().map_or(0, |(user, host)| user.len().max(host.len()));
-                if longest > CLAIM_BYTES {
-                    let (count, max) = (longest as u64, CLAIM_BYTES as u64);
-                    self.session.decide(&Status::error("the name of a user or host has at most 255 bytes"));
-                    return Err(Error::OverLimit { what: "bytes of a user's or host's name", count, max });
-                }
-                self.claim = claim;
+                self.claim = claimed(&credentials);
                 self.session.decide(&Status::OK);
                 shared.counters.clients += 1;
                 shared.events.push_back(Event::Connected(self.peer, Box::new(self.statistics(false))));
@@ -447,13 +374,7 @@ impl Talk {
                 reply.sid = opened.insert(Some(Opened { cid: asked.cid, number, rights, last: None }));
                 shared.opened(number, *peer, reply.sid);
             } else {
-                let is_refused = shared.refused_bytes > 0;
-                let why = if is_refused {
-                    "too much memory is in use: try again"
-                } else {
-                    "this server has no channel of that name"
-                };
-                reply.status = Status::error(why);
+                reply.status = Status::error("this server has no channel of that name");
             }
             reply.encode(&mut session.writer);
         })
@@ -471,7 +392,7 @@ impl Talk {
             guid: config.guid,
             sequence: search.sequence,
             address: IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-            port: config.discovery.port,
+            port: 0,
             protocol: "tcp",
             found: !found.is_empty(),
         };
@@ -531,7 +452,6 @@ impl Talk {
     /// Takes an operation from those of its channel.
     pub(crate) fn unlink(&mut self, ioid: u32) -> Option<Operation> {
         let operation = self.operations.remove(ioid)?;
-        self.puts_bytes -= operation.put_bytes;
         let Neighbours { previous, next } = operation.neighbours;
         if let Some(next) = next.and_then(|next| self.operations.at(next)) {
             next.neighbours.previous = previous;

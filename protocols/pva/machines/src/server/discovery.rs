@@ -29,7 +29,7 @@ pub struct DiscoveryConfig {
     /// The address that answers and beacons state: that of a server behind an address translator, or unspecified, which stands for the
     /// one that the datagram comes from.
     pub address: IpAddr,
-    /// The TCP port that answers and beacons state, also answers over TCP.
+    /// The TCP port that answers and beacons state.
     pub port: u16,
     /// The UDP port that answers leave from if they do not go back to the sender of the datagram.
     pub from: u16,

@@ -2,21 +2,17 @@ use crate::data::{BitSet, Type, Value};
 use crate::request::{Delivery, Request};
 use crate::server::array::Slicing;
 use crate::server::client::Talk;
-use crate::server::room::Called;
 use crate::server::stages::{Followed, Progress};
-use crate::server::subscription::{Excerpt, Subscription, Taken};
-use crate::server::{Access, Change, Event, ServerConfig, Shared};
+use crate::server::subscription::{Subscription, Taken};
+use crate::server::{Access, Event, ServerConfig, Shared};
 use crate::wire::operation::{Operation as Front, Reply, Subcommand};
 use crate::wire::{Command, Status};
 use crate::{Error, Reader};
 use alloc::boxed::Box;
-use hodo_machine::{Charges, Instant, Outbox, Over, Peer};
+use hodo_machine::{Instant, Outbox};
 
 /// The error of a client that may not do what it asks for.
 pub(crate) const NOT_ALLOWED: &str = "this client may not do that with the channel";
-
-/// The bytes of memory of a call that is not answered yet, without its argument.
-pub(crate) const CALL_BYTES: usize = 512;
 
 /// An operation that a client has set up.
 #[derive(Debug)]
@@ -34,8 +30,6 @@ pub(crate) struct Operation {
     is_running: bool,
     /// The value of the last put to a mailbox, whose memory the next one takes.
     pub(crate) put: Option<Box<Value>>,
-    /// The bytes of memory that it was charged with.
-    pub(crate) put_bytes: u64,
     /// The array of an operation on parts of one.
     pub(crate) slicing: Option<Slicing>,
     /// The event that the application has to answer.
@@ -53,23 +47,6 @@ pub(crate) struct Neighbours {
     pub(crate) next: Option<u32>,
 }
 
-impl Shared {
-    /// Notes a put or a call of a client, which the application is to answer, and the bytes of memory that it takes until then.
-    pub(crate) fn call(&mut self, peer: Peer, ioid: u32, bytes: u64) -> u64 {
-        let call = self.next_call;
-        self.next_call += 1;
-        self.calls.insert(call, Called { peer, ioid: Some(ioid), bytes });
-        call
-    }
-
-    /// Has nobody told of the answer to a call. Its memory is charged until the application has answered.
-    pub(crate) fn abandon(&mut self, call: u64) {
-        if let Some(called) = self.calls.get_mut(&call) {
-            called.ioid = None;
-        }
-    }
-}
-
 impl Operation {
     pub(crate) const fn is_subscription(&self) -> bool {
         self.subscription.is_some()
@@ -83,12 +60,12 @@ impl Operation {
     /// Frees what others keep for it.
     pub(crate) fn end(self, shared: &mut Shared) {
         if let Some(call) = self.call {
-            shared.abandon(call);
+            shared.calls.remove(&call);
         }
         if let Some(place) = self.place
             && let Some(Some(channel)) = shared.channels.at(self.channel)
         {
-            channel.unsubscribe(place, &shared.charges);
+            channel.unsubscribe(place);
         }
     }
 
@@ -105,7 +82,6 @@ impl Operation {
             is_running: false,
             slicing: None,
             put: None,
-            put_bytes: 0,
             call: None,
             subcommand: Subcommand::NONE,
             progress: None,
@@ -179,22 +155,16 @@ impl Talk {
         if kind == Command::Array && slicing.is_none() {
             return refuse("none of the requested fields is an array of numbers, bools or texts");
         }
-        if kind == Command::Monitor {
-            if channel.subscriptions_of(shared.charges.host(self.peer)) >= config.host_subscriptions_max {
-                return refuse("the clients of this host have too many subscriptions to the channel");
-            }
-            let count = self.subscriptions.entry(number).or_default();
-            if *count >= config.subscriptions_max {
-                return refuse("this client has too many subscriptions to the channel");
-            }
-            *count += 1;
-        }
         let mut delivery = Delivery::of(&request, config.queue_max);
         delivery.pipeline = pipelined;
-        let subscribed = (kind == Command::Monitor)
-            .then(|| self.subscribe(front.ioid, number, delivery, allowed, &mask, shared))
-            .flatten();
-        let (subscription, place) = subscribed.unzip();
+        let subscription = (kind == Command::Monitor)
+            .then(|| Subscription::new(delivery, allowed, &channel.value, &mask, &mut self.held));
+        let place = match shared.channels.at(number) {
+            Some(Some(channel)) if subscription.is_some() => {
+                Some(channel.subscribers.insert(Some((self.peer, front.ioid))))
+            }
+            _ => None,
+        };
         let operation = Operation {
             kind,
             sid: front.sid,
@@ -205,7 +175,6 @@ impl Talk {
             place,
             is_running: false,
             put: None,
-            put_bytes: 0,
             slicing,
             call: None,
             subcommand: Subcommand::NONE,
@@ -215,26 +184,6 @@ impl Talk {
         let of = slicing.and_then(|slicing| plan.field(slicing.field)).unwrap_or_else(|| plan.of());
         self.tell_type(kind, front, of);
         Ok(Ok(()))
-    }
-
-    /// Subscribes to a channel, and returns the subscription and its place among those of the channel. The client is charged before the whole
-    /// value is copied for it; whoever has most is closed before the next message.
-    fn subscribe(
-        &mut self,
-        ioid: u32,
-        number: u32,
-        delivery: Delivery,
-        allowed: u32,
-        mask: &BitSet,
-        shared: &mut Shared,
-    ) -> Option<(Subscription, u32)> {
-        let Shared { channels, charges, over, .. } = shared;
-        let channel = channels.at(number)?.as_mut()?;
-        if let Err(too_much) = self.reserve(channel.value.bytes(mask), charges) {
-            *over = Some(too_much);
-        }
-        let subscription = Subscription::new(delivery, allowed, &channel.value, mask, &mut self.held);
-        Some((subscription, channel.subscribe(self.peer, ioid, charges)))
     }
 
     fn tell_type(&mut self, kind: Command, front: &Front, of: &Type) {
@@ -299,9 +248,7 @@ impl Talk {
             if access != Access::Handled {
                 return Ok(Err(Status::error("the channel cannot be called")));
             }
-            let bytes = CALL_BYTES + argument.as_ref().map_or(0, |argument| argument.retained());
-            let call = shared.call(self.peer, ioid, bytes as u64);
-            self.calls_bytes += bytes as u64;
+            let call = shared.call(self.peer, ioid);
             operation.call = Some(call);
             shared.events.push_back(Event::Call { call, peer: self.peer, channel: number, argument });
         } else {
@@ -340,66 +287,25 @@ impl Talk {
         has_next
     }
 
-    /// Takes in what has changed of a channel, or returns `None` if nobody is subscribed. The selection of the excerpt is overwritten. The client is charged
-    /// before anything long is copied for it.
-    ///
-    /// # Errors
-    /// [`Over`] if that is too much: nothing is taken in, and the charge stands when the same change is handed on once more.
-    #[inline]
+    /// Takes in what has changed of a channel, or returns `None` if nobody is subscribed. `selected` is overwritten.
     pub(crate) fn update(
         &mut self,
         ioid: u32,
         value: &Value,
-        change: Change<'_>,
-        excerpt: &mut Excerpt,
-        charges: &mut Charges,
-    ) -> Result<Option<Taken>, Over> {
-        let Change { set, overrun, held_max } = change;
-        self.reserve(0, charges)?;
-        let Some(operation) = self.operations.at(ioid) else { return Ok(None) };
-        let Some(subscription) = operation.subscription.as_mut() else { return Ok(None) };
-        let selected = &mut excerpt.selected;
+        set: &BitSet,
+        overrun: &BitSet,
+        selected: &mut BitSet,
+        held_max: usize,
+    ) -> Option<Taken> {
+        let operation = self.operations.at(ioid)?;
+        let subscription = operation.subscription.as_mut()?;
         selected.assign(set);
         selected.intersect(&operation.mask);
         if selected.is_empty() {
-            return Ok(Some(Taken { has_news: false, is_merged: false }));
+            return Some(Taken { has_news: false, is_merged: false });
         }
-        if subscription.push_numbers(value, selected, overrun, &mut self.held, held_max) {
-            return Ok(Some(Taken { has_news: self.queue(ioid), is_merged: false }));
-        }
-        self.take_in(ioid, value, change, excerpt, charges)
-    }
-
-    /// Takes in the selected fields of a value, which are no numbers alone.
-    fn take_in(
-        &mut self,
-        ioid: u32,
-        value: &Value,
-        change: Change<'_>,
-        excerpt: &mut Excerpt,
-        charges: &mut Charges,
-    ) -> Result<Option<Taken>, Over> {
-        let (bytes, shared) = excerpt.measure(value);
-        self.reserve(bytes - shared, charges)?;
-        let before = self.held;
-        let subscription = self.operations.at(ioid).and_then(|operation| operation.subscription.as_mut());
-        let Some(subscription) = subscription else { return Ok(None) };
-        let is_merged = subscription.push(excerpt, value, change.overrun, bytes, &mut self.held, change.held_max);
-        // Arrays are not copied: they are charged when it is the client's turn.
-        self.charged += shared.min(self.held.saturating_sub(before));
-        Ok(Some(Taken { has_news: self.queue(ioid), is_merged }))
-    }
-
-    /// Charges the client for updates that wait, and for so many bytes that are to be added to them, unless that is little.
-    #[inline]
-    fn reserve(&mut self, bytes: usize, charges: &mut Charges) -> Result<(), Over> {
-        let held = self.held + bytes;
-        let more = held.saturating_sub(self.charged) as u64;
-        if more < Charges::ABOUT {
-            return Ok(());
-        }
-        self.charged = held;
-        charges.set(self.peer, charges.of(self.peer) + more)
+        let is_merged = subscription.push(value, selected, overrun, &mut self.held, held_max);
+        Some(Taken { has_news: self.queue(ioid), is_merged })
     }
 
     /// Replies to a put, a call or a request to process.
@@ -473,14 +379,6 @@ impl Talk {
     pub(crate) fn destroy(&mut self, ioid: u32, shared: &mut Shared) {
         if let Some(operation) = self.unlink(ioid) {
             self.held -= operation.subscription.as_ref().map_or(0, Subscription::bytes);
-            if operation.is_subscription()
-                && let Some(count) = self.subscriptions.get_mut(&operation.channel)
-            {
-                *count -= 1;
-                if *count == 0 {
-                    self.subscriptions.remove(&operation.channel);
-                }
-            }
             operation.end(shared);
         }
     }
@@ -489,7 +387,7 @@ impl Talk {
     pub(crate) fn cancel(&mut self, ioid: u32, shared: &mut Shared) {
         let Some(operation) = self.operations.at(ioid) else { return };
         if let Some(call) = operation.call.take() {
-            shared.abandon(call);
+            shared.calls.remove(&call);
         }
         if let Some(subscription) = &mut operation.subscription {
             subscription.run(false);

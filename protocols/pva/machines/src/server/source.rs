@@ -12,15 +12,6 @@ pub trait Source: Send + Sync {
     /// Tells whether there is a channel of this name. Anyone who searches is answered by this.
     fn has(&self, name: &str) -> bool;
 
-    /// Returns the bytes of memory that it takes to make a channel of this name.
-    fn cost(&self, name: &str) -> u64 {
-        let _ = name;
-        0
-    }
-
-    /// Drops what is retained for no channel. What is retained for channels it counts in the server's [`Pool`](hodo_machine::Pool).
-    fn trim(&self) {}
-
     /// Makes a channel: its value, and who decides about what is put. `None` if there is none of this name.
     fn make(&self, name: &str) -> Option<(Value, Access)>;
 }
@@ -28,14 +19,6 @@ pub trait Source: Send + Sync {
 impl<S: Source + ?Sized> Source for Arc<S> {
     fn has(&self, name: &str) -> bool {
         (**self).has(name)
-    }
-
-    fn cost(&self, name: &str) -> u64 {
-        (**self).cost(name)
-    }
-
-    fn trim(&self) {
-        (**self).trim();
     }
 
     fn make(&self, name: &str) -> Option<(Value, Access)> {
@@ -46,14 +29,6 @@ impl<S: Source + ?Sized> Source for Arc<S> {
 /// A [`Source`] in the settings of a server; none at first.
 #[derive(Clone, Default)]
 pub struct Sourced(Option<Arc<dyn Source>>);
-
-impl Sourced {
-    pub(super) fn trim(&self) {
-        if let Some(source) = &self.0 {
-            source.trim();
-        }
-    }
-}
 
 impl<S: Source + 'static> From<S> for Sourced {
     fn from(source: S) -> Self {
@@ -79,19 +54,8 @@ impl Shared {
         Some(match self.names.get(name) {
             Some(number) => *number,
             None => {
-                let source = config.source.0.as_ref()?;
-                let (cost, max) = (source.cost(name), config.allowance.bytes);
-                if cost > 0 && self.charges.pooled() + cost > max {
-                    source.trim();
-                    if self.charges.pooled() + cost > max {
-                        // Whoever has most is closed; there is room for it then.
-                        (self.refused_bytes, self.has_made) = (cost, true);
-                        return None;
-                    }
-                }
-                let (value, access) = source.make(name)?;
+                let (value, access) = config.source.0.as_ref()?.make(name)?;
                 let name = name.to_string();
-                self.has_made = true;
                 let number = self.channels.insert(Some(Channel::new(name.clone(), value, access, true)));
                 self.names.insert(name, number);
                 number
@@ -114,7 +78,6 @@ impl Shared {
             if self.names.get(&channel.name) == Some(&number) {
                 self.names.remove(&channel.name);
             }
-            self.made_bytes -= channel.put_bytes;
             self.channels[number] = None;
             self.channels.release(number);
         }

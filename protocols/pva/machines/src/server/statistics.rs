@@ -1,7 +1,6 @@
 use crate::Error;
 use crate::server::Server;
 use crate::server::client::Client;
-use crate::server::room::Called;
 use alloc::string::String;
 use hodo_machine::{Closed, Ends, Peer};
 
@@ -81,7 +80,7 @@ impl Server {
     /// Returns whether every put and call is answered, and every reply is written.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.shared.calls.values().all(Called::is_abandoned)
+        self.shared.calls.is_empty()
             && self.shared.events.is_empty()
             && self.clients.iter().all(|(_, one)| !one.is_owed())
     }

@@ -1,4 +1,4 @@
-use crate::data::{BitSet, Item, Packed, Plan, Value};
+use crate::data::{BitSet, Packed, Plan, Value};
 use crate::request::Delivery;
 use crate::wire::operation::{Reply, Subcommand};
 use crate::wire::{Command, Status};
@@ -6,9 +6,6 @@ use crate::{Order, Writer};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
-
-/// Bytes of texts and elements from which on subscriptions share an update, and its memory is not kept for the next one.
-const LONG_BYTES: usize = 1024;
 
 /// The updates that wait for one subscriber. One more than the queue takes, or than the client has room for, becomes part of the last one,
 /// and what it overwrites is told as overrun.
@@ -27,50 +24,10 @@ pub(crate) struct Subscription {
 /// One update: a value whose changed fields are sent, and the fields of it that overwrote others.
 #[derive(Debug)]
 pub(crate) struct Update {
-    pub(crate) value: Arc<Value>,
+    pub(crate) value: Value,
     pub(crate) overrun: BitSet,
     /// The bytes of memory that it takes.
     bytes: usize,
-    /// Whether it has long texts or elements.
-    is_long: bool,
-}
-
-/// The fields of a posted value that a subscription asked for. Those that ask for the same ones share them where they are long.
-#[derive(Debug, Default)]
-pub(crate) struct Excerpt {
-    pub(crate) selected: BitSet,
-    /// The latest fields that were shared.
-    pub(crate) shared: Option<(BitSet, Arc<Value>)>,
-    /// Whether the selected fields have long texts or elements.
-    is_long: bool,
-}
-
-impl Excerpt {
-    /// Returns the bytes of memory of the selected fields of a value, and of the arrays among them, whose memory all updates share.
-    pub(crate) fn measure(&mut self, from: &Value) -> (usize, usize) {
-        let (bytes, long) = (from.bytes(&self.selected), Value::memory(from.plan()) + LONG_BYTES);
-        let mut arrays = 0;
-        if bytes >= long {
-            let of = |number| from.at(number).and_then(Item::as_array).map_or(0, |array| array.bytes().len());
-            arrays = self.selected.iter().map(of).sum::<usize>().min(bytes);
-        }
-        self.is_long = bytes - arrays >= long;
-        (bytes, arrays)
-    }
-
-    /// Returns the selected fields of a value.
-    fn share(&mut self, from: &Value) -> Arc<Value> {
-        if let Some((fields, value)) = &self.shared
-            && *fields == self.selected
-        {
-            return value.clone();
-        }
-        let mut value = Value::new(from.plan());
-        value.merge(from, &self.selected, &mut BitSet::new());
-        let value = Arc::new(value);
-        self.shared = Some((self.selected.clone(), value.clone()));
-        value
-    }
 }
 
 /// The outcome of a change for a subscription.
@@ -94,11 +51,7 @@ impl Subscription {
             is_running: false,
             allowed,
         };
-        if !fresh.push_numbers(now, mask, &BitSet::new(), held, 0) {
-            let mut excerpt = Excerpt { selected: mask.clone(), ..Excerpt::default() };
-            let (bytes, _) = excerpt.measure(now);
-            fresh.push(&mut excerpt, now, &BitSet::new(), bytes, held, 0);
-        }
+        fresh.push(now, mask, &BitSet::new(), held, 0);
         fresh
     }
 
@@ -112,10 +65,10 @@ impl Subscription {
         self.allowed = self.allowed.saturating_add(updates);
     }
 
-    /// Takes in fields of a value that have changed if they are numbers alone and there is room for them; returns whether it did. `held`
-    /// counts the bytes of what waits for the client in all its subscriptions; with `held_max` of them, each holds no more than one update.
-    #[inline]
-    pub(crate) fn push_numbers(
+    /// Takes in fields of a value that have changed, and returns whether they became part of an update that waits already. `overrun`
+    /// names fields whose former content is missing. `held` counts the bytes of what waits for the client in all its subscriptions; with
+    /// `held_max` of them, each holds no more than one update.
+    pub(crate) fn push(
         &mut self,
         from: &Value,
         set: &BitSet,
@@ -124,58 +77,26 @@ impl Subscription {
         held_max: usize,
     ) -> bool {
         let is_full = self.waiting.len() >= self.delivery.queue as usize;
-        let has_room = self.waiting.is_empty() || held.saturating_add(Packed::LONGEST) <= held_max;
-        if is_full || !overrun.is_empty() || !has_room {
-            return false;
+        let has_room = |bytes: usize| self.waiting.is_empty() || held.saturating_add(bytes) <= held_max;
+        if !is_full && overrun.is_empty() && has_room(Packed::LONGEST) {
+            let before = self.packed.bytes();
+            if self.packed.push(from, set) {
+                *held += self.packed.bytes() - before;
+                self.waiting.push_back(None);
+                return false;
+            }
         }
-        let before = self.packed.bytes();
-        let is_taken = self.packed.push(from, set);
-        if is_taken {
-            *held += memory(self.packed.bytes() - before);
-            self.waiting.push_back(None);
-        }
-        is_taken
-    }
-
-    /// Takes in the selected fields of a value, which take so many bytes of memory. Returns whether they became part of an update that waits
-    /// already. `overrun` names fields whose former content is missing. `held` and `held_max` are those of [`Subscription::push_numbers`].
-    pub(crate) fn push(
-        &mut self,
-        excerpt: &mut Excerpt,
-        from: &Value,
-        overrun: &BitSet,
-        bytes: usize,
-        held: &mut usize,
-        held_max: usize,
-    ) -> bool {
-        let is_full = self.waiting.len() >= self.delivery.queue as usize;
-        let has_room = self.waiting.is_empty() || held.saturating_add(bytes) <= held_max;
-        let is_merged = is_full || !has_room;
-        let shared = excerpt.is_long.then(|| excerpt.share(from));
+        let is_merged = is_full || !has_room(from.bytes(set));
         if !is_merged {
-            let update = match &shared {
-                Some(value) => {
-                    Box::new(Update { value: value.clone(), overrun: BitSet::new(), bytes: 0, is_long: false })
-                }
-                None => blank(&mut self.spare, from.plan()),
-            };
+            let update = blank(&mut self.spare, from.plan());
             self.waiting.push_back(Some(update));
         }
         self.unpack_last();
-        let set = &excerpt.selected;
         if let Some(Some(last)) = self.waiting.back_mut() {
-            match shared {
-                Some(_) if !is_merged => {}
-                Some(value) if last.value.changed().iter().all(|number| set.has(number)) => {
-                    last.value.changed().iter().for_each(|number| last.overrun.insert(number));
-                    last.value = value;
-                }
-                _ => _ = Arc::make_mut(&mut last.value).merge(from, set, &mut last.overrun),
-            }
-            let bytes = if is_merged { last.value.bytes(last.value.changed()) } else { bytes };
+            last.value.merge(from, set, &mut last.overrun);
+            let bytes = if is_merged { last.value.bytes(last.value.changed()) } else { from.bytes(set) };
             *held = *held - last.bytes + bytes;
             last.bytes = bytes;
-            last.is_long |= excerpt.is_long;
             overrun.iter().filter(|number| set.has(*number)).for_each(|number| last.overrun.insert(number));
         }
         is_merged
@@ -185,7 +106,7 @@ impl Subscription {
     fn unpack_last(&mut self) {
         if let (Some(last @ None), Some(plan)) = (self.waiting.back_mut(), self.packed.plan()) {
             let mut update = blank(&mut self.spare, plan);
-            update.bytes = memory(self.packed.pop_back(Arc::make_mut(&mut update.value)));
+            update.bytes = self.packed.pop_back(&mut update.value);
             *last = Some(update);
         }
     }
@@ -211,11 +132,11 @@ impl Subscription {
             self.waiting.pop_front();
             self.allowed -= u32::from(self.delivery.pipeline);
             writer.bytes(self.packed.first());
-            *held -= memory(self.packed.drop_first());
+            *held -= self.packed.drop_first();
         } else if let Some(update) = self.next(held) {
             update.value.encode_changed(writer);
             update.overrun.encode(writer);
-            self.spare = spare(update);
+            self.spare = Some(update);
         }
         writer.end();
         true
@@ -231,7 +152,7 @@ impl Subscription {
             Some(update) => update,
             None => {
                 let mut update = blank(&mut self.spare, self.packed.plan()?);
-                update.bytes = memory(self.packed.pop_front(Arc::make_mut(&mut update.value)));
+                update.bytes = self.packed.pop_front(&mut update.value);
                 update
             }
         };
@@ -241,43 +162,26 @@ impl Subscription {
 
     /// Returns the bytes of what waits.
     pub(crate) fn bytes(&self) -> usize {
-        let numbers = self.waiting.iter().filter(|update| update.is_none()).count();
-        let others = self.waiting.iter().flatten().map(|update| update.bytes).sum::<usize>();
-        memory(0) * numbers + memory(self.packed.bytes()) - memory(0) + others
+        self.packed.bytes() + self.waiting.iter().flatten().map(|update| update.bytes).sum::<usize>()
     }
-}
-
-/// Returns the bytes of memory of an update of numbers that are packed in so many bytes: these, and its place among those that wait, are in
-/// vectors that have room for twice as many.
-const fn memory(packed: usize) -> usize {
-    2 * (packed + size_of::<Option<Box<Update>>>())
-}
-
-/// Returns the memory of an update that is sent, for the next one. A long one is dropped, because nobody is charged for it.
-#[inline]
-fn spare(mut update: Box<Update>) -> Option<Box<Update>> {
-    let is_kept = !update.is_long && Arc::get_mut(&mut update.value).is_some();
-    is_kept.then_some(update)
 }
 
 /// Returns an update in which nothing has changed.
 #[inline]
 fn blank(spare: &mut Option<Box<Update>>, plan: &Arc<Plan>) -> Box<Update> {
-    let fresh =
-        || Box::new(Update { value: Arc::new(Value::new(plan)), overrun: BitSet::new(), bytes: 0, is_long: false });
+    let fresh = || Box::new(Update { value: Value::new(plan), overrun: BitSet::new(), bytes: 0 });
     let mut update = spare.take().filter(|spare| Arc::ptr_eq(spare.value.plan(), plan)).unwrap_or_else(fresh);
-    Arc::make_mut(&mut update.value).unmark();
+    update.value.unmark();
     update.overrun.clear();
     update.bytes = 0;
-    update.is_long = false;
     update
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Scalar;
     use crate::normative::Normative;
+    use crate::{Item, Scalar};
     use alloc::vec::Vec;
 
     fn value(number: f64) -> Value {
@@ -299,15 +203,6 @@ mod tests {
         made
     }
 
-    /// Hands on what the first field of a value has changed to, and returns whether it became part of an update that waits already.
-    fn push(to: &mut Subscription, from: &Value, held: &mut usize, held_max: usize) -> bool {
-        let (set, overrun) = (BitSet::from_iter([1]), BitSet::new());
-        let mut excerpt = Excerpt { selected: set.clone(), ..Excerpt::default() };
-        let (bytes, _) = excerpt.measure(from);
-        !to.push_numbers(from, &set, &overrun, held, held_max)
-            && to.push(&mut excerpt, from, &overrun, bytes, held, held_max)
-    }
-
     fn sent(subscription: &mut Subscription) -> Vec<(f64, bool)> {
         let mut all = Vec::new();
         while let Some(update) = subscription.next(&mut subscription.bytes()) {
@@ -322,10 +217,16 @@ mod tests {
     fn what_does_not_fit_is_merged_into_the_last_and_told_as_overrun() {
         let mut subscription = subscription(2, false);
         for number in 1..=4 {
-            push(&mut subscription, &value(number.into()), &mut (1 << 30), usize::MAX);
+            subscription.push(
+                &value(number.into()),
+                &BitSet::from_iter([1]),
+                &BitSet::new(),
+                &mut (1 << 30),
+                usize::MAX,
+            );
         }
         assert_eq!(sent(&mut subscription), [(0.0, false), (4.0, true)]);
-        push(&mut subscription, &value(5.0), &mut (1 << 30), usize::MAX);
+        subscription.push(&value(5.0), &BitSet::from_iter([1]), &BitSet::new(), &mut (1 << 30), usize::MAX);
         assert_eq!(sent(&mut subscription), [(5.0, false)]);
     }
 
@@ -334,7 +235,13 @@ mod tests {
         let mut subscription = subscription(3, true);
         assert_eq!(sent(&mut subscription).len(), 1);
         for number in 1..=3 {
-            push(&mut subscription, &value(number.into()), &mut (1 << 30), usize::MAX);
+            subscription.push(
+                &value(number.into()),
+                &BitSet::from_iter([1]),
+                &BitSet::new(),
+                &mut (1 << 30),
+                usize::MAX,
+            );
         }
         assert_eq!(sent(&mut subscription), [(1.0, false), (2.0, false)]);
         subscription.allow(1);
@@ -349,7 +256,6 @@ mod tests {
         subscription.run(true);
         assert_eq!(sent(&mut subscription).len(), 1);
     }
-
     #[test]
     fn what_the_client_has_no_room_for_is_merged() {
         let array = |of: i32| {
@@ -357,11 +263,12 @@ mod tests {
             value.set("value", alloc::vec![of; 1000]).expect("it fits");
             value
         };
-        let first = array(0);
+        let (first, set) = (array(0), BitSet::from_iter([1]));
         let delivery = Delivery { queue: 100, pipeline: false, acknowledge_every: 1 };
         let mut held = 0;
         let mut subscription = Subscription::new(delivery, 0, &first, &first.plan().all(), &mut held);
-        let merged: Vec<bool> = (1..=4).map(|of| push(&mut subscription, &array(of), &mut held, 10_000)).collect();
+        let merged: Vec<bool> =
+            (1..=4).map(|of| subscription.push(&array(of), &set, &BitSet::new(), &mut held, 10_000)).collect();
         assert_eq!((merged, held), (alloc::vec![false, true, true, true], subscription.bytes()));
         assert!((8000..10_000).contains(&held), "{held}");
         subscription.run(true);

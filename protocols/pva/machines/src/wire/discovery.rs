@@ -188,7 +188,7 @@ pub struct SearchResponse<'a> {
     pub sequence: u32,
     /// Address of the server.
     pub address: IpAddr,
-    /// Port of the server; 0 over TCP for the port of the connection, which not every client understands.
+    /// Port of the server; 0 over TCP for the port of the connection.
     pub port: u16,
     /// Protocol that it speaks there.
     pub protocol: &'a [u8],

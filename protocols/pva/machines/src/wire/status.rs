@@ -8,7 +8,6 @@ use crate::{Error, Reader, Writer};
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
-use hodo_machine::harmless;
 
 hodo_machine::codes! {
     /// How bad a [`Status`] is.
@@ -108,7 +107,7 @@ impl Status {
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.severity().name())?;
-        if self.message().is_empty() { Ok(()) } else { write!(f, ": {}", harmless(self.message())) }
+        if self.message().is_empty() { Ok(()) } else { write!(f, ": {}", self.message()) }
     }
 }
 

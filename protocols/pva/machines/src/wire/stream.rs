@@ -1,4 +1,4 @@
-use crate::wire::header::{HEADER, Header, MAGIC, Segment, Side};
+use crate::wire::header::{HEADER, Header, Segment, Side};
 use crate::wire::reader::{LeftOver, SHARE_FROM, frozen, slack};
 use crate::{Error, Limits, Order, Reader};
 use bytes::BytesMut;
@@ -126,13 +126,7 @@ impl Inbound {
     ) -> Result<Option<Incoming<'s>>, Error> {
         let complete = loop {
             match self.frames.next(bytes) {
-                None => {
-                    // Another protocol's first bytes may be fewer than a header, as TLS's alert is, and all that there is.
-                    return match self.frames.begun().first() {
-                        Some(&first) if first != MAGIC => Err(Error::NotPva { first }),
-                        _ => Ok(None),
-                    };
-                }
+                None => return Ok(None),
                 Some(FramePiece::Header(header)) => {
                     if let Some(complete) = self.begin(&header, limits)? {
                         break complete;
@@ -189,12 +183,6 @@ impl Inbound {
         if let Some(memory) = memory {
             self.keep(memory, limits);
         }
-    }
-
-    /// Returns the bytes of memory of the message that is being gathered, and of the buffers for the next one.
-    #[must_use]
-    pub fn retained(&self) -> usize {
-        self.buffer.len() + self.whole.len() + self.spent.iter().map(Bytes::len).sum::<usize>()
     }
 
     /// Takes a header; returns the message if it has no payload.

@@ -8,7 +8,6 @@ use crate::wire::{
 };
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use core::net::SocketAddr;
 use core::time::Duration;
 use hodo_machine::{Instant, Outbox, Peer, Transport};
 
@@ -20,16 +19,9 @@ pub(super) const SILENCE: Duration = Duration::from_millis(50);
 /// While a message arrives that takes long, there is an acknowledgement this often, which tells the client that it arrives.
 const STILL_ARRIVES: Duration = Duration::from_secs(1);
 
-/// Replies for which a session without any keeps its memory.
-const REPLIES_KEPT: usize = 1024;
-/// Bytes of memory that a session takes beside its own: places in tables, timers, and what allocators add.
-const AROUND: usize = 512;
-
 /// One peer of a server: what came from it, and what it is owed.
 #[derive(Debug)]
 pub(super) struct Session {
-    /// The address of the peer on a network.
-    pub(super) from: Option<SocketAddr>,
     pub(super) inbound: Inbound,
     /// The number that the peer repeats over UDP: who does receives what is sent to its address.
     pub(super) proof: u64,
@@ -81,13 +73,12 @@ pub(super) struct Reply {
 
 impl Session {
     /// Creates the session of a peer that has not greeted.
-    pub(super) fn new(now: Instant, transport: Transport, from: Option<SocketAddr>, proof: u64) -> Session {
+    pub(super) fn new(now: Instant, transport: Transport, proof: u64) -> Session {
         let arrivals = || match transport {
             Transport::Stream => Arrivals::Stream(0),
             Transport::Datagram => Arrivals::Datagrams(Box::default()),
         };
         Session {
-            from,
             inbound: Inbound::new(COUNTERS),
             proof,
             greeted: false,
@@ -109,32 +100,6 @@ impl Session {
             stages: None,
             updates: Updates::default(),
         }
-    }
-
-    /// Returns the bytes of memory that are retained for the peer.
-    pub(super) fn retained(&self) -> u64 {
-        let arrivals = [&self.sends, &self.echoes, &self.receives].map(Arrivals::retained).iter().sum::<usize>();
-        let stages = self.stages.as_ref().map_or(0, |_| Answered::BYTES);
-        let replies = self.replies.capacity() * size_of::<Reply>();
-        (size_of::<Session>() + AROUND + arrivals + stages + replies) as u64
-    }
-
-    /// Adds a reply. Returns whether that takes more memory than before.
-    #[inline]
-    pub(super) fn owe(&mut self, reply: Reply) -> bool {
-        let before = self.replies.capacity();
-        self.replies.push_back(reply);
-        self.replies.capacity() > before
-    }
-
-    /// Gives back the memory of many replies once all are sent. Returns whether there was any.
-    #[inline]
-    pub(super) fn shrink(&mut self) -> bool {
-        let is_large = self.replies.is_empty() && self.replies.capacity() > REPLIES_KEPT;
-        if is_large {
-            self.replies = VecDeque::new();
-        }
-        is_large
     }
 
     /// Takes in a greeting.
@@ -171,13 +136,11 @@ impl Session {
         self.sends.acknowledge(self.by_time, out);
     }
 
-    /// Switches the stamps of its answers on or off. Returns whether that is a change.
-    pub(super) fn stamp(&mut self, on: bool) -> bool {
-        let is_changed = on != self.stages.is_some();
-        if is_changed {
+    /// Switches the stamps of its answers on or off.
+    pub(super) fn stamp(&mut self, on: bool) {
+        if on != self.stages.is_some() {
             self.stages = on.then(Box::default);
         }
-        is_changed
     }
 
     /// Marks an answer to what arrived then; its tag is the peer's number.
@@ -186,17 +149,6 @@ impl Session {
         if let Some(stages) = &mut self.stages {
             stages.mark(arrived, u64::from(peer.0), out);
         }
-    }
-
-    /// Tells whether answers can be written now.
-    #[inline]
-    pub(super) fn has_answers(&self) -> bool {
-        self.acknowledge || self.report.is_some() || !self.replies.is_empty()
-    }
-
-    /// Tells whether operations are open.
-    pub(super) fn is_owed(&self) -> bool {
-        self.is_waiting || self.has_answers()
     }
 
     /// Writes COUNTERS, with the stages where they are asked for.
@@ -233,13 +185,6 @@ impl Session {
 }
 
 impl Arrivals {
-    fn retained(&self) -> usize {
-        match self {
-            Arrivals::Stream(_) => 0,
-            Arrivals::Datagrams(_) => Tracker::BYTES,
-        }
-    }
-
     #[inline]
     pub(super) fn note(&mut self, sequence: u64) -> Arrival {
         match self {

@@ -75,15 +75,10 @@ impl Backend for SoftDevice {
         let settings = SoftSettings {
             socket_buffer: surroundings.socket_buffer,
             path: surroundings.path.clone(),
-            sources: place.sources,
             window_bytes: (WINDOW_BYTES / surroundings.pairs.max(1)).max(WINDOW_BYTES_MIN),
             ..SoftSettings::at(address)
         };
-        // At a port of its own it receives what is sent there alone; at the one that all ends have, also what is another program's.
-        let at = |port| {
-            let shares = Some(port).filter(|port| *port > 0);
-            SoftSettings { address: SocketAddr::new(address, port), shares, ..settings.clone() }
-        };
+        let at = |port| SoftSettings { address: SocketAddr::new(address, port), ..settings.clone() };
         match place.udp_port {
             Some(port) => SoftDevice::open(at(port), surroundings.clock),
             // The ends tell each other of their ports, so that many of them can be on one host.

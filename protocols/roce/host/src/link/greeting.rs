@@ -222,11 +222,6 @@ impl Greeting {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Returns the bytes of memory that are retained for it.
-    pub(super) fn retained(&self) -> u64 {
-        self.bytes.capacity() as u64
-    }
-
     /// Returns the line, once it is there, and where it ends.
     ///
     /// # Errors

@@ -237,7 +237,6 @@ pub(super) fn serve<B: Backend>(uri: &Uri, settings: &ServeSettings) -> Result<S
         path: settings.path.clone(),
         size_max: settings.size_max,
         channels_max: settings.peers_max,
-        memory: settings.memory,
         facts: settings.facts(&Address::Udp(bound)),
     };
     let failed = |error: DeviceError| Error::Failed(error.to_string());

@@ -13,9 +13,7 @@ use super::suite;
 const OF_LINK: &[&str] =
     &["operation", "mtu", "depth", "receive-depth", "inline", "entries", "send-entries", "receive-entries", "timeout"];
 /// The options that describe the adapter of one end.
-const OF_SOFT: &[&str] = &["address", "udp-port", "source-ports"];
-/// Source ports of an adapter at most.
-const SOURCES_MAX: u16 = 64;
+const OF_SOFT: &[&str] = &["address", "udp-port"];
 const OF_VERBS: &[&str] = &["device", "port", "gid"];
 /// The options of the adapter of a far end that is started here; without them it has those of the link.
 const OF_FAR_VERBS: &[&str] = &["far-device", "far-port", "far-gid"];
@@ -109,8 +107,6 @@ pub(super) struct Place {
     pub(super) address: Option<IpAddr>,
     /// The UDP port of a software adapter; `None` is 4791, or any free one if that is taken.
     pub(super) udp_port: Option<u16>,
-    /// The source ports of a software adapter beside its own; `None` is for it to choose.
-    pub(super) sources: Option<u16>,
     /// The name of a device; `None` is the first one.
     pub(super) device: Option<String>,
     /// The device's port, from 1; `None` is the first one.
@@ -180,9 +176,6 @@ impl Place {
         Ok(Place {
             address: value(uri, "address", "it is an IP address of this host", |_| true)?,
             udp_port: value(uri, "udp-port", "it is a port in 1..=65535", |port| *port != 0)?,
-            sources: value(uri, "source-ports", &format!("it is a number in 0..={SOURCES_MAX}"), |count| {
-                *count <= SOURCES_MAX
-            })?,
             device: uri.option("device").map(str::to_owned),
             port: value(uri, "port", "it is a number in 1..=255", |port| *port != 0)?,
             gid: value(uri, "gid", any_number, |_| true)?,

@@ -2,33 +2,20 @@
 
 use super::backend::Backend;
 use super::control::{MESSAGE, MESSAGES, Order, Report};
-use super::far_end::Work;
 use super::feed::{self, Feed};
 use super::greeting::{Wish, remote};
 use super::options::{ENTRIES_MAX, Kind};
-use crate::exchange::ADDRESS;
 use crate::{AddressOfQueuePair, DeviceError, Limits, Region, Reliability};
 use hodo_machine::Instant;
 use hodo_roce::{Access, Completion, Operation, ReceiveRequest, Remote, ScatterEntry, SendRequest, Status};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 
 /// The kinds of requests, in the upper bits of their numbers.
 pub(super) const RECEIVE: u64 = 0;
 pub(super) const SEND: u64 = 1 << 62;
 pub(super) const CONTROL: u64 = 1 << 63;
-
-/// Updates of a client that are sent in one turn; the others come first then.
-const UPDATES_OF_A_TURN: u32 = 256;
-/// Bytes of a welcome's line at most, of the clients' table, and what allocators add.
-const AROUND: u64 = 4096;
-
-/// Returns whether a client's control message has come.
-#[inline]
-pub(super) const fn is_order(completion: &Completion) -> bool {
-    completion.id & (CONTROL | SEND) == CONTROL
-}
 
 /// Why a client is let go.
 pub(super) type Why = String;
@@ -37,14 +24,6 @@ pub(super) type Why = String;
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) stream: TcpStream,
-    pub(super) from: SocketAddr,
-    /// The far end's queue pairs for the channels, until all are connected.
-    far: Option<Vec<AddressOfQueuePair>>,
-    /// Receives that the last channel lacks before it is connected.
-    unposted: u32,
-    /// Whether a request has completed since the far end looked last, and when it last saw that.
-    is_active: bool,
-    pub(super) active_at: Instant,
     /// The rest of its welcome, and when it has to have taken that.
     welcome: Option<(Vec<u8>, Instant)>,
     wish: Wish,
@@ -52,7 +31,7 @@ pub(super) struct Served {
     place: u64,
     payload: Region,
     messages: Region,
-    pub(super) control: AddressOfQueuePair,
+    control: AddressOfQueuePair,
     channels: Vec<Channel>,
     receive_entries: Vec<ScatterEntry>,
     /// Operations of one direction that have come.
@@ -61,10 +40,6 @@ pub(super) struct Served {
     skipped: u64,
     /// Subscriptions that have not ended.
     feeds: u32,
-    /// Whether it is among the clients that are sent updates.
-    is_fed: bool,
-    /// The channel whose updates are sent first.
-    first_fed: usize,
     /// Reports that are on their way, of the slots of the messages.
     reports: u32,
 }
@@ -80,28 +55,16 @@ struct Channel {
 }
 
 impl Served {
-    /// Returns the bytes of memory that are retained for a client with this wish, whatever it does.
-    pub(super) fn retained(wish: &Wish) -> u64 {
-        let depth = wish.receive_depth;
-        // Whoever answers owes as many answers as there are receives, in a queue that doubles as it grows.
-        let owed = u64::from(depth.next_power_of_two()) * size_of::<u32>() as u64;
-        let tables = (size_of::<Channel>() + size_of::<AddressOfQueuePair>() + ADDRESS) as u64;
-        let channel = wish.limits(depth).capacity().bytes(wish.reads) + owed + tables;
-        let control = control_limits().capacity().bytes(wish.reads);
-        let regions = u64::from(wish.size) + u64::from(2 * MESSAGES * MESSAGE);
-        regions + control + u64::from(wish.channels) * channel + size_of::<Served>() as u64 + AROUND
-    }
-
-    /// Creates the memory and the control queue pair of a client, of which the channels are created by [`Served::prepare`].
+    /// Creates the queue pairs and the memory of a client, and connects them.
     ///
     /// # Errors
     /// [`DeviceError`] if the device cannot do what is wished.
     pub(super) fn new<B: Backend>(
         device: &mut B,
-        (stream, from): (TcpStream, SocketAddr),
+        stream: TcpStream,
         wish: Wish,
         place: u32,
-        far: Vec<AddressOfQueuePair>,
+        far: &[AddressOfQueuePair],
     ) -> Result<Self, DeviceError> {
         let rights =
             if wish.kind == Kind::Send { Access::LOCAL } else { Access { remote_atomic: false, ..Access::ALL } };
@@ -110,11 +73,6 @@ impl Served {
         let messages = messages.inspect_err(|_| drop(device.deregister(payload)))?;
         let mut served = Served {
             stream,
-            from,
-            far: None,
-            unposted: 0,
-            is_active: false,
-            active_at: device.now(),
             welcome: None,
             place: u64::from(place) << 32,
             payload,
@@ -131,8 +89,6 @@ impl Served {
             received: 0,
             skipped: 0,
             feeds: 0,
-            is_fed: false,
-            first_fed: 0,
             reports: 0,
             wish,
         };
@@ -145,58 +101,26 @@ impl Served {
         }
     }
 
-    fn reliability(&self) -> Reliability {
-        let Wish { mtu, timeout, reads, .. } = self.wish;
-        Reliability { mtu, timeout, reads, ..Reliability::default() }
-    }
-
-    fn connect<B: Backend>(&mut self, device: &mut B, mut far: Vec<AddressOfQueuePair>) -> Result<(), DeviceError> {
-        device.set_far_port(self.wish.udp_port)?;
-        let control = far.remove(0);
+    fn connect<B: Backend>(&mut self, device: &mut B, far: &[AddressOfQueuePair]) -> Result<(), DeviceError> {
+        let wish = self.wish;
+        let reliability =
+            Reliability { mtu: wish.mtu, timeout: wish.timeout, reads: wish.reads, ..Reliability::default() };
+        device.set_far_port(wish.udp_port)?;
+        let (control, channels) = far.split_first().expect("a greeting has an address for control");
         self.control = device.create(&control_limits())?;
         for slot in 0..MESSAGES {
             self.listen(device, slot)?;
         }
-        device.connect(&self.control, &control, &self.reliability())?;
-        self.far = Some(far);
-        Ok(())
-    }
-
-    /// Returns whether all queue pairs are connected, so that the client is welcome.
-    pub(super) fn is_prepared(&self) -> bool {
-        self.far.is_none()
-    }
-
-    /// Creates and connects more of the channels' queue pairs, as far as the work of this turn goes.
-    ///
-    /// # Errors
-    /// [`DeviceError`] if the device cannot do what is wished.
-    pub(super) fn prepare<B: Backend>(&mut self, device: &mut B, work: &mut Work) -> Result<(), DeviceError> {
-        // Other clients have other ports.
-        device.set_far_port(self.wish.udp_port)?;
+        device.connect(&self.control, control, &reliability)?;
         // As many answers as receives, which each of them holds.
-        let limits = self.wish.limits(self.wish.receive_depth);
-        while !work.is_over()
-            && let Some(far) = &self.far
-        {
-            if self.unposted > 0 {
-                let (last, far) = (self.channels.len() - 1, far[self.channels.len() - 1]);
-                let count = work.take(self.unposted);
-                for _ in 0..count {
-                    self.receive(device, last)?;
-                }
-                self.unposted -= count;
-                if self.unposted == 0 {
-                    device.connect(&self.channels[last].address, &far, &self.reliability())?;
-                }
-            } else if self.channels.len() < far.len() {
-                let address = device.create(&limits)?;
-                self.channels.push(Channel { address, outstanding: 0, owed: VecDeque::new(), feed: None });
-                self.unposted = self.wish.receive_depth;
-                work.take_queue_pair();
-            } else {
-                self.far = None;
+        let limits = wish.limits(wish.receive_depth);
+        for (number, far) in channels.iter().enumerate() {
+            let address = device.create(&limits)?;
+            self.channels.push(Channel { address, outstanding: 0, owed: VecDeque::new(), feed: None });
+            for _ in 0..wish.receive_depth {
+                self.receive(device, number)?;
             }
+            device.connect(&address, far, &reliability)?;
         }
         Ok(())
     }
@@ -241,16 +165,19 @@ impl Served {
         remote(self.payload)
     }
 
-    /// Returns how many channels it has, or is about to have.
+    /// Returns how many channels it has.
     pub(super) fn channel_count(&self) -> usize {
-        self.wish.channels as usize
+        self.channels.len()
     }
 
-    /// Notes whether it has been active since this was called last.
-    pub(super) fn look(&mut self, now: Instant) {
-        if std::mem::take(&mut self.is_active) {
-            self.active_at = now;
-        }
+    /// Returns the bytes that it has had registered.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (self.payload.length + self.messages.length) as u64
+    }
+
+    /// Returns how many receives are posted for it.
+    pub(super) fn receives(&self) -> u64 {
+        self.channels.len() as u64 * u64::from(self.wish.receive_depth)
     }
 
     /// Destroys its queue pairs, and gives its memory back.
@@ -267,7 +194,6 @@ impl Served {
     /// The reason why it cannot be served any more.
     #[inline]
     pub(super) fn completed<B: Backend>(&mut self, device: &mut B, completion: &Completion) -> Result<(), Why> {
-        self.is_active = true;
         let index = (completion.id & 0xFFFF_FFFF) as usize;
         if completion.id & CONTROL != 0 {
             return self.control_completed(device, completion, index as u32);
@@ -393,20 +319,7 @@ impl Served {
 
 /// Updates.
 impl Served {
-    /// Returns whether this completion has made it one of the clients that are sent updates.
-    #[inline]
-    pub(super) fn begins_to_be_fed(&mut self, completion: &Completion) -> bool {
-        completion.id & CONTROL != 0 && self.feeds > 0 && !std::mem::replace(&mut self.is_fed, true)
-    }
-
-    /// Returns whether it is still one of the clients that are sent updates.
-    pub(super) fn is_fed(&mut self) -> bool {
-        self.is_fed = self.feeds > 0;
-        self.is_fed
-    }
-
-    /// Sends the updates that are due, so many of a turn at most, and returns when the next one is; `None` while it has no subscription with a
-    /// schedule.
+    /// Sends the updates that are due, and returns when the next one is; `None` while it has no subscription with a schedule.
     ///
     /// # Errors
     /// The reason why it cannot be served any more.
@@ -415,9 +328,9 @@ impl Served {
         if self.feeds == 0 {
             return Ok(None);
         }
-        let (mut next, mut left): (Option<Instant>, _) = (None, UPDATES_OF_A_TURN);
-        let (first, count, room) = (self.first_fed, self.channels.len(), self.wish.receive_depth / 2);
-        for index in (first..count).chain(0..first.min(count)) {
+        let mut next: Option<Instant> = None;
+        for index in 0..self.channels.len() {
+            let room = self.wish.receive_depth / 2;
             while self.channels[index].outstanding < room {
                 let Some(feed) = &mut self.channels[index].feed else { break };
                 if feed.is_over {
@@ -429,12 +342,7 @@ impl Served {
                 }
                 feed.skip(now);
                 let size = feed.size;
-                if left == 0 && feed.due().is_none_or(|due| due <= now) {
-                    self.first_fed = index;
-                    return Ok(Some(now));
-                }
                 let Some(due) = feed.take(now) else { break };
-                left -= 1;
                 self.send(device, index, Operation::SendWithImmediate(feed::stamp(due)), size)?;
             }
             let due = self.channels[index].feed.as_ref().and_then(Feed::due);

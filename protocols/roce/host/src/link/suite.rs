@@ -60,6 +60,5 @@ The port is the TCP port at which the ends meet.
 
   address=10.0.0.1          roce: address of the adapter [default: where it listens]
   udp-port=4791             roce: UDP port of the adapter [default: 4791, or any free one]
-  source-ports=8            roce: further source ports [default: 8 toward other hosts]
   device=mlx5_0, port=1     verbs: device and its port [default: the first]
   gid=3                     verbs: index of the port's global identifier";

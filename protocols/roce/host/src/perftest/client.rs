@@ -5,12 +5,10 @@ use super::{Atomic, Bench, Perftest, Test, count_byte};
 use crate::device::{Device, Reliability};
 use crate::exchange::{Exchange, Request};
 use crate::pingpong::PingPongError;
-use crate::session::{Progress, SessionError, UDP, with_port};
+use crate::session::{Progress, SessionError};
 use hodo_machine::{Instant, Wait};
 use hodo_roce::{Completed, Operation, ReceiveRequest};
 
-/// Times for which there is room from the beginning.
-const TIMES_AT_FIRST: u64 = 1 << 20;
 /// The number of receive requests; send requests count from 0.
 const RECEIVE: u64 = u64::MAX;
 
@@ -23,10 +21,8 @@ impl Perftest {
         reliability: &Reliability,
         told: &mut dyn FnMut(Progress<'_>),
     ) -> Result<(), SessionError> {
-        exchange.request(&with_port(self.to_request().with("mtu", &reliability.mtu), device))?;
-        if let Some(port) = exchange.answer()?.get(UDP) {
-            device.send_to_port(port);
-        }
+        exchange.request(&self.to_request().with("mtu", &reliability.mtu))?;
+        exchange.answer()?;
         let mut bench = Bench::new(device, self)?;
         told(Progress::Local(&bench.local));
         exchange.tell(&bench.local)?;
@@ -36,7 +32,7 @@ impl Perftest {
         bench.tell_region(exchange)?;
         bench.hear_region(exchange)?;
         for size in self.sizes.clone() {
-            let row = bench.measure(size, exchange).map_err(|error| bench.failed(error))?;
+            let row = bench.measure(size, exchange)?;
             told(Progress::Row(&row));
         }
         exchange.done()?;
@@ -96,7 +92,7 @@ impl<D: Device> Bench<'_, D> {
     }
 
     fn latency(&mut self, size: u32) -> Result<Row, PingPongError> {
-        let mut samples = Vec::with_capacity(self.plan.iterations.min(TIMES_AT_FIRST) as usize);
+        let mut samples = Vec::with_capacity(self.plan.iterations as usize);
         for number in 0..self.plan.iterations {
             let began = match self.plan.test {
                 Test::SendLatency => self.send_and_receive(number, size)?,

@@ -4,7 +4,7 @@ use super::{Bench, Perftest, Test, count_byte};
 use crate::device::{Device, Reliability, WaitMode};
 use crate::exchange::{Exchange, Request};
 use crate::pingpong::PingPongError;
-use crate::session::{Progress, SessionError, UDP, with_port};
+use crate::session::{Progress, SessionError};
 use hodo_machine::Wait;
 use hodo_roce::{Completed, Operation, ReceiveRequest};
 use std::time::Duration;
@@ -39,10 +39,7 @@ impl Perftest {
                 return Err(error);
             }
         };
-        if let Some(port) = asked.get(UDP) {
-            bench.device.send_to_port(port);
-        }
-        exchange.request(&with_port(Request::default().with("test", &plan.test.name()), bench.device))?;
+        exchange.request(&Request::default().with("test", &plan.test.name()))?;
         told(Progress::Local(&bench.local));
         let remote = exchange.hear()?;
         told(Progress::Remote(&remote));
@@ -51,7 +48,7 @@ impl Perftest {
         bench.hear_region(exchange)?;
         bench.tell_region(exchange)?;
         for size in plan.sizes.clone() {
-            bench.serve_size(size, exchange).map_err(|error| bench.failed(error))?;
+            bench.serve_size(size, exchange)?;
         }
         exchange.wait_done()?;
         Ok(())

@@ -7,8 +7,7 @@ use crate::icrc::Flow;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::net::SocketAddr;
-use hodo_machine::{Address, Allowance, Charges, Ends, Output, Peer, Peers, Pool};
+use hodo_machine::{Address, Ends, Output, Peer, Peers};
 
 /// The table of hosts and flows.
 #[derive(Debug)]
@@ -18,16 +17,9 @@ pub(super) struct Hosts {
     /// The sources that came by themselves. The hand that looks for one that is silent goes round them.
     accepted: VecDeque<Peer>,
     accepted_max: usize,
-    /// The UDP port that packets come to, where some leave by others.
-    udp_port: Option<u16>,
     /// Peers to be opened and closed.
     todo: VecDeque<Todo>,
-    /// The memory that is retained for each host, by its number, and for each source that came by itself.
-    charges: Charges,
 }
-
-/// Bytes of memory that a source takes, with its places in lists.
-const SOURCE_BYTES: u64 = size_of::<Source>() as u64 + 256;
 
 #[derive(Debug)]
 struct Host {
@@ -69,37 +61,14 @@ enum Todo {
 }
 
 impl Hosts {
-    pub(super) fn new(accepted_max: usize, udp_port: Option<u16>) -> Self {
+    pub(super) fn new(accepted_max: usize) -> Self {
         Hosts {
             hosts: Vec::new(),
             sources: Peers::default(),
             accepted: VecDeque::new(),
             accepted_max,
-            udp_port,
             todo: VecDeque::new(),
-            // The limits are the application's, which creates the queue pairs, and the number of sources.
-            charges: Charges::new(Allowance::of_bytes(u64::MAX), Pool::default()),
         }
-    }
-
-    /// Returns the memory that is retained for hosts and sources.
-    pub(super) fn charges(&self) -> &Charges {
-        &self.charges
-    }
-
-    /// Charges a host for memory of one of its queue pairs.
-    pub(super) fn add_bytes(&mut self, number: u32, bytes: u64) {
-        let Some(Some(host)) = self.hosts.get(number as usize) else { return };
-        let peer = Peer(number);
-        if host.users == 1 {
-            self.charges.open(peer, &host.address);
-        }
-        self.charge(peer, self.charges.of(peer) + bytes);
-    }
-
-    fn charge(&mut self, peer: Peer, bytes: u64) {
-        // There is no limit, so that it is never passed.
-        let _ = self.charges.set(peer, bytes);
     }
 
     /// Returns the number of the host at an address, which is opened unless it is open, for one more queue pair.
@@ -131,17 +100,15 @@ impl Hosts {
         }
     }
 
-    /// Forgets a queue pair of a host that took so many bytes, and the host after the last one.
-    pub(super) fn leave(&mut self, number: u32, bytes: u64) {
+    /// Forgets a host after the last of its queue pairs.
+    pub(super) fn leave(&mut self, number: u32) {
         let Some(place) = self.hosts.get_mut(number as usize) else { return };
         let Some(host) = place else { return };
         host.users -= 1;
-        let (users, peer) = (host.users, Peer(number));
-        if users > 0 {
-            let left = self.charges.of(peer).saturating_sub(bytes);
-            return self.charge(peer, left);
+        if host.users > 0 {
+            return;
         }
-        self.charges.close(peer);
+        let peer = Peer(number);
         match place.take().map(|host| host.way) {
             Some(Way::ToBeOpened) => {
                 self.todo.retain(|todo| !matches!(todo, Todo::Open(other) if *other == number));
@@ -150,12 +117,11 @@ impl Hosts {
             Some(Way::Lost) | None => {}
         }
         self.sources.remove(peer);
-        let Hosts { accepted, sources, todo, charges, .. } = self;
+        let Hosts { accepted, sources, todo, .. } = self;
         accepted.retain(|peer| {
             let is_gone = sources.get(*peer).is_none_or(|source| source.host == number);
             if is_gone {
                 sources.remove(*peer);
-                charges.close(*peer);
                 todo.push_back(Todo::Close(*peer));
             }
             !is_gone
@@ -169,14 +135,12 @@ impl Hosts {
 
     /// Notes that a peer is there. Returns its host if it can be sent to from now on.
     pub(super) fn opened(&mut self, peer: Peer, ends: &Ends) -> Option<u32> {
-        let flow = Flow::new(&ends.remote, &self.reached_at(peer, ends));
+        let flow = Flow::new(&ends.remote, &ends.local);
         if peer.is_accepted() {
             let is_it = |host: &Option<Host>| host.as_ref().is_some_and(|host| host.is_at(&ends.remote));
             let host = self.hosts.iter().position(is_it)? as u32;
             self.make_room();
             self.accepted.push_back(peer);
-            self.charges.open(peer, &ends.remote);
-            self.charge(peer, SOURCE_BYTES);
             self.sources.insert(peer, Source { flow, host, heard: 0 });
             return None;
         }
@@ -190,14 +154,6 @@ impl Hosts {
         Some(peer.0)
     }
 
-    /// Returns where the packets of a peer come to: what is sent to it may leave by another port.
-    fn reached_at(&self, peer: Peer, ends: &Ends) -> Address {
-        match (&ends.local, self.udp_port) {
-            (Address::Udp(local), Some(port)) if !peer.is_accepted() => Address::Udp(SocketAddr::new(local.ip(), port)),
-            (local, _) => local.clone(),
-        }
-    }
-
     /// Closes a source from which nothing has come for a while, if there are as many as there may be.
     fn make_room(&mut self) {
         while self.accepted.len() >= self.accepted_max.max(1) {
@@ -209,7 +165,6 @@ impl Hosts {
                 }
                 _ => {
                     self.sources.remove(peer);
-                    self.charges.close(peer);
                     self.todo.push_back(Todo::Close(peer));
                 }
             }
@@ -221,7 +176,6 @@ impl Hosts {
     pub(super) fn lost(&mut self, peer: Peer) -> Option<u32> {
         if peer.is_accepted() {
             self.sources.remove(peer);
-            self.charges.close(peer);
             self.accepted.retain(|accepted| *accepted != peer);
             return None;
         }
@@ -287,8 +241,8 @@ impl Hosts {
         self.hosts.get_mut(host as usize)?.as_mut().map(|host| &mut host.waiting)
     }
 
-    /// Returns whether two hosts are one, with different ports at either end.
-    #[inline]
+    /// Returns whether two hosts are one, with different ports.
+    #[cold]
     pub(super) fn are_one(&self, one: u32, other: u32) -> bool {
         let host = |number: u32| self.hosts.get(number as usize)?.as_ref();
         host(one).zip(host(other)).is_some_and(|(one, other)| one.is_at(&other.address))

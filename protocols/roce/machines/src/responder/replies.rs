@@ -1,6 +1,6 @@
 //! The replies that are due, in the order of their requests.
 
-use super::{Inbound, Responder};
+use super::Responder;
 use crate::Psn;
 use crate::memory::{Memory, Use};
 use crate::packet::Writer;
@@ -30,7 +30,7 @@ pub(super) struct Reading {
 }
 
 /// The replies beside those to reads that may be due.
-pub(super) const REPLIES_MAX: usize = 64;
+const REPLIES_MAX: usize = 64;
 
 impl Responder {
     /// Returns whether replies are due.
@@ -54,16 +54,6 @@ impl Responder {
         self.has_refused = true;
         self.naks += u64::from(matches!(syndrome, Syndrome::Nak(_)));
         self.reply(Reply::Ack { psn: self.expected, syndrome, messages: self.messages });
-    }
-
-    /// Refuses the last request that was carried out, if its acknowledgement is still due.
-    pub(crate) fn refuse_last(&mut self) {
-        if let Some(Reply::Ack { syndrome: syndrome @ Syndrome::Ack(_), messages, .. }) = self.replies.back_mut() {
-            *syndrome = Syndrome::Nak(NakCode::RemoteOperation);
-            // A message whose end is missing was not counted.
-            *messages = messages.wrapping_sub(u32::from(self.inbound == Inbound::None)) & 0xFF_FFFF;
-            self.naks += 1;
-        }
     }
 
     /// Adds a reply. Beyond the bound it is left out, as if it had been lost.

@@ -1,7 +1,7 @@
 //! An adapter behind a port to which more comes than its far ends have sent, and which is full now and then.
 
 use super::draw;
-use hodo_machine::{Charges, Ends, Input, Instant, Machine, Outbox, Output, Peer, Random, Stamp};
+use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Random, Stamp};
 use hodo_roce::{Adapter, AdapterCommand, Completion};
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
@@ -168,10 +168,6 @@ impl Machine for Port {
             Output::Event(_) | Output::Open(..) => {}
         }
         output
-    }
-
-    fn charges(&self) -> Option<&Charges> {
-        self.adapter.charges()
     }
 
     fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {

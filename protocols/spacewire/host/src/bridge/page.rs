@@ -5,7 +5,7 @@ use super::snapshot::{BridgeSnapshot, EndSnapshot};
 use hodo_daemon::Exposition;
 use hodo_spacewire::bridge::{GateCounters, LATE, Lateness};
 use hodo_spacewire::end::{Counts, State};
-use hodo_spacewire::network::{Interrupts, PortFaults};
+use hodo_spacewire::network::PortFaults;
 use std::fmt::Write;
 
 /// The metric of how far the network has fallen behind, which the tester reads.
@@ -35,30 +35,24 @@ pub fn text(snapshot: &BridgeSnapshot, names: &Named) -> String {
     }
     let _ = writeln!(
         text,
-        "\nhosts\tpackets in\tout\tbytes in\tout\ttime-codes in\tout\tother codes in\tout\tunclaimed\trefused\tignored\tgate"
+        "\nhosts\tpackets in\tout\tbytes in\tout\ttime-codes in\tout\tunclaimed\trefused\tignored\tgate"
     );
     for ((hosts, counters), name) in snapshot.gates.iter().zip(&names.gates) {
         let GateCounters { packets_in, packets_out, bytes_in, bytes_out, .. } = counters;
-        let GateCounters { broadcasts_in, broadcasts_out, unclaimed, refused, ignored, .. } = counters;
-        let codes = [broadcasts_in, broadcasts_out].map(|codes| (codes.time_codes, codes.all() - codes.time_codes));
-        let [(times_in, others_in), (times_out, others_out)] = codes;
+        let GateCounters { time_codes_in, time_codes_out, unclaimed, refused, ignored, .. } = counters;
         let _ = writeln!(
             text,
-            "{hosts}\t{packets_in}\t{packets_out}\t{bytes_in}\t{bytes_out}\t{times_in}\t{times_out}\t{others_in}\t{others_out}\t\
-             {unclaimed}\t{refused}\t{ignored}\t{name}"
+            "{hosts}\t{packets_in}\t{packets_out}\t{bytes_in}\t{bytes_out}\t{time_codes_in}\t{time_codes_out}\t{unclaimed}\t\
+             {refused}\t{ignored}\t{name}"
         );
     }
-    let _ = writeln!(
-        text,
-        "\nstate\tNULLs\tFCTs\tdata\tEOPs\tEEPs\ttime-codes\tinterrupts\tacknowledgements\treserved\terrors\tstarts\tcredit\tsent by"
-    );
+    let _ = writeln!(text, "\nstate\tNULLs\tFCTs\tdata\tEOPs\tEEPs\ttime-codes\terrors\tstarts\tcredit\tsent by");
     for (ends, links) in snapshot.links.iter().zip(&names.network.links) {
         for (end, (name, _)) in ends.iter().zip(links) {
-            let Counts { nulls, fcts, data, eops, eeps, broadcasts } = end.counts.sent;
-            let codes = broadcasts.by_type().map(|(_, count)| count.to_string()).join("\t");
+            let Counts { nulls, fcts, data, eops, eeps, time_codes } = end.counts.sent;
             let _ = writeln!(
                 text,
-                "{:?}\t{nulls}\t{fcts}\t{data}\t{eops}\t{eeps}\t{codes}\t{}\t{}\t{}\t{name}",
+                "{:?}\t{nulls}\t{fcts}\t{data}\t{eops}\t{eeps}\t{time_codes}\t{}\t{}\t{}\t{name}",
                 end.state,
                 errors(end),
                 end.counts.starts,
@@ -73,7 +67,6 @@ pub fn text(snapshot: &BridgeSnapshot, names: &Named) -> String {
             }
         }
     }
-    write_interrupts(snapshot, names, &mut text);
     for (name, target) in &snapshot.targets {
         let _ = writeln!(
             text,
@@ -91,25 +84,12 @@ pub fn text(snapshot: &BridgeSnapshot, names: &Named) -> String {
     text
 }
 
-/// Adds a line for each router that has had interrupts.
-fn write_interrupts(snapshot: &BridgeSnapshot, names: &Named, text: &mut String) {
-    for (interrupts, (name, _)) in snapshot.interrupts.iter().zip(&names.network.routers) {
-        let Interrupts { pending, timeouts } = *interrupts;
-        if pending != 0 || timeouts != 0 {
-            let numbers: Vec<String> =
-                (0..64).filter(|bit| pending >> bit & 1 != 0).map(|bit| bit.to_string()).collect();
-            let numbers = if numbers.is_empty() { "none".to_owned() } else { numbers.join(", ") };
-            let _ = writeln!(text, "{name}: pending interrupts: {numbers}; {timeouts} were ended by their timeouts");
-        }
-    }
-}
-
 fn errors(end: &EndSnapshot) -> u64 {
     let errors = end.counts.errors;
     errors.disconnect + errors.parity + errors.escape + errors.credit + errors.sequence
 }
 
-fn faults(faults: &PortFaults) -> [(u64, &'static str); 10] {
+fn faults(faults: &PortFaults) -> [(u64, &'static str); 7] {
     [
         (faults.invalid_address, "packets without a route were spilled"),
         (faults.empty, "empty packets were discarded"),
@@ -118,9 +98,6 @@ fn faults(faults: &PortFaults) -> [(u64, &'static str); 10] {
         (faults.cut, "packets were cut when their link failed"),
         (faults.replies_lost, "replies of the configuration port were lost"),
         (faults.time_codes, "time-codes were out of order and not forwarded"),
-        (faults.flags, "broadcast codes had flags that do not pass the router"),
-        (faults.interrupts, "interrupts or acknowledgements changed nothing and were not forwarded"),
-        (faults.stalls, "times its host stopped to take or to give"),
     ]
 }
 
@@ -146,18 +123,19 @@ pub fn metrics(snapshot: &BridgeSnapshot, names: &Named, to: &mut Exposition) {
     }
     for ((hosts, counters), name) in snapshot.gates.iter().zip(&names.gates) {
         to.gauge("spacewire_gate_hosts", "Hosts that are connected.", &[("gate", name)], *hosts as u64);
-        for (direction, packets, bytes, codes) in [
-            ("in", counters.packets_in, counters.bytes_in, counters.broadcasts_in),
-            ("out", counters.packets_out, counters.bytes_out, counters.broadcasts_out),
+        for (direction, packets, bytes, time_codes) in [
+            ("in", counters.packets_in, counters.bytes_in, counters.time_codes_in),
+            ("out", counters.packets_out, counters.bytes_out, counters.time_codes_out),
         ] {
             let labels = [("gate", &**name), ("direction", direction)];
             to.counter("spacewire_gate_packets_total", "Packets between hosts and the network.", &labels, packets);
             to.counter("spacewire_gate_bytes_total", "Bytes of these packets.", &labels, bytes);
-            for (kind, count) in codes.by_type() {
-                let labels = [("gate", &**name), ("direction", direction), ("kind", kind)];
-                let about = "Time-codes, interrupts and other broadcast codes between hosts and the network.";
-                to.counter("spacewire_gate_broadcast_codes_total", about, &labels, count);
-            }
+            to.counter(
+                "spacewire_gate_time_codes_total",
+                "Time-codes between hosts and the network.",
+                &labels,
+                time_codes,
+            );
         }
         for (why, count) in
             [("unclaimed", counters.unclaimed), ("refused", counters.refused), ("ignored", counters.ignored)]
@@ -165,20 +143,11 @@ pub fn metrics(snapshot: &BridgeSnapshot, names: &Named, to: &mut Exposition) {
             let labels = [("gate", &**name), ("why", why)];
             to.counter("spacewire_gate_dropped_total", "Packets and frames that went no further.", &labels, count);
         }
-        let about = "Hosts that were disconnected because most memory was retained for them.";
-        to.counter("spacewire_gate_disconnected_total", about, &[("gate", name)], counters.too_much_memory);
     }
     for (ends, links) in snapshot.links.iter().zip(&names.network.links) {
         for (end, (name, _)) in ends.iter().zip(links) {
             end_metrics(end, name, to);
         }
-    }
-    for (interrupts, (name, _)) in snapshot.interrupts.iter().zip(&names.network.routers) {
-        let labels = [("router", &**name)];
-        let about = "Distributed interrupts that nobody acknowledged so far.";
-        to.gauge("spacewire_router_pending_interrupts", about, &labels, u64::from(interrupts.pending.count_ones()));
-        let about = "Distributed interrupts that nobody acknowledged in time.";
-        to.counter("spacewire_router_interrupt_timeouts_total", about, &labels, interrupts.timeouts);
     }
 }
 
@@ -187,9 +156,10 @@ fn end_metrics(end: &EndSnapshot, name: &str, to: &mut Exposition) {
     let runs = u64::from(end.state == State::Run);
     to.gauge("spacewire_link_runs", "Whether the end of the link is in Run.", &labels, runs);
     to.counter("spacewire_link_starts_total", "Times that the end reached Run.", &labels, end.counts.starts);
-    let Counts { nulls, fcts, data, eops, eeps, broadcasts } = end.counts.sent;
-    let characters = [("null", nulls), ("fct", fcts), ("data", data), ("eop", eops), ("eep", eeps)];
-    for (kind, count) in characters.into_iter().chain(broadcasts.by_type()) {
+    let Counts { nulls, fcts, data, eops, eeps, time_codes } = end.counts.sent;
+    for (kind, count) in
+        [("null", nulls), ("fct", fcts), ("data", data), ("eop", eops), ("eep", eeps), ("time-code", time_codes)]
+    {
         let labels = [("end", name), ("kind", kind)];
         to.counter("spacewire_link_sent_characters_total", "Characters that the end sent.", &labels, count);
     }

@@ -4,7 +4,7 @@ use hodo_machine::Instant;
 use hodo_spacewire::Picos;
 use hodo_spacewire::bridge::{Bridge, GateCounters, Lateness};
 use hodo_spacewire::end::{State, Statistics};
-use hodo_spacewire::network::{Deadlock, Interrupts, Observer, PortFaults};
+use hodo_spacewire::network::{Deadlock, Observer, PortFaults};
 use hodo_spacewire::rmap::TargetStatistics;
 use std::time::Duration;
 
@@ -23,8 +23,6 @@ pub struct BridgeSnapshot {
     pub gates: Vec<(usize, GateCounters)>,
     /// The two ends of each link.
     pub links: Vec<[EndSnapshot; 2]>,
-    /// The interrupts of each router.
-    pub interrupts: Vec<Interrupts>,
     /// RMAP targets, by the names of their nodes.
     pub targets: Vec<(String, TargetStatistics)>,
     /// A circle of packets that wait for each other.
@@ -54,7 +52,6 @@ impl BridgeSnapshot {
                 faults: network.faults(place).expect("the link is in this network"),
             }
         };
-        let interrupts = |router| network.interrupts(router).expect("the router is in this network");
         let name = |node| names.nodes.iter().find(|(_, known)| *known == node).map_or("?", |(name, _)| name);
         BridgeSnapshot {
             now,
@@ -63,7 +60,6 @@ impl BridgeSnapshot {
             lateness: bridge.lateness(),
             gates: bridge.hosts().zip(bridge.counters()).collect(),
             links: names.links.iter().map(|ends| [end(ends[0].1), end(ends[1].1)]).collect(),
-            interrupts: names.routers.iter().map(|(_, router)| interrupts(*router)).collect(),
             targets: bridge.targets().map(|(node, counts)| (name(node).to_owned(), *counts)).collect(),
             deadlock: network.deadlock().cloned(),
             recording,

@@ -93,9 +93,6 @@ impl<O: Watched> Attendant for BridgeThread<O> {
             BridgeEvent::Malformed(gate, why) => {
                 tracing::warn!("a host of {} was disconnected: {why}", self.gate(gate));
             }
-            BridgeEvent::TooMuchMemory(gate, over) => {
-                tracing::warn!("a host of {} was disconnected: {over}", self.gate(gate));
-            }
             BridgeEvent::NoGate(address) => tracing::warn!("a connection to {address}, where no gate is, was closed"),
             _ => {}
         }

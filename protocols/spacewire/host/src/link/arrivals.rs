@@ -69,7 +69,7 @@ impl Receiver for Arrivals {
         }
     }
 
-    fn broadcast(&mut self, _code: u8) {}
+    fn time_code(&mut self, _code: u8) {}
 
     #[inline]
     fn has_room(&self) -> bool {

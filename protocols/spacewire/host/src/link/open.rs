@@ -8,7 +8,7 @@ use super::real::{RealLink, RealSettings};
 use super::simulated::SimulatedLink;
 use crate::port::NamedPort;
 use hodo_io::{Clock, Endpoint, Sockets};
-use hodo_machine::{Address, Allowance, Pool, Transport};
+use hodo_machine::{Address, Transport};
 use hodo_measure::Link;
 use hodo_spacewire::client::{Client, ClientSettings, Port};
 use hodo_spacewire::far_end::{FarEnd, FarEndEvent, FarEndSettings};
@@ -135,18 +135,10 @@ pub(super) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error
     }
     let address = uri.socket_address(LOOPBACK, ssdtp2::PORT)?;
     let packet_max = (settings.size_max as usize).max(1 << 20) + 256;
-    let (allowance, pool) = (Allowance::of_bytes(settings.memory), Pool::default());
     let service = Service {
-        make: move |_| {
-            let far_end = FarEnd::new(FarEndSettings { packet_max });
-            far_end.with_memory(allowance, pool.clone())
-        },
-        answer: |event| {
-            match event {
-                FarEndEvent::Malformed(remote, why) => tracing::warn!("{remote} was disconnected: {why}"),
-                FarEndEvent::TooMuchMemory(remote, over) => tracing::warn!("{remote} was disconnected: {over}"),
-            }
-            None
+        make: move |_| FarEnd::new(FarEndSettings { packet_max }),
+        answer: |event| match event {
+            FarEndEvent::Malformed(..) => None,
         },
         transport: Transport::Stream,
         threads: settings.thread_count(),

@@ -100,7 +100,7 @@ const RATE_MAX: f64 = 10e9;
 /// The longest cable of a link, in metres: beyond it a simulated link does not start. Those of the standard have 10.
 const CABLE_MAX_M: f64 = network::CABLE_MAX.as_nanos() as f64 * 1e-9 / CABLE_S_PER_M;
 /// Bits of a time-code.
-const TIME_CODE_BITS: f64 = Code::Broadcast(0).bits() as f64;
+const TIME_CODE_BITS: f64 = Code::TimeCode(0).bits() as f64;
 /// The share of a line that time-codes take at most: they leave before everything else, FCTs included.
 const TIME_CODES_SHARE: f64 = 0.5;
 /// The fewest time-codes per second: one in a quarter of an hour.

@@ -30,7 +30,7 @@ impl Pages {
 
     /// Returns the time by which the network has fallen behind, if the bridge answers.
     pub(super) fn shortfall_s(self) -> Option<f64> {
-        shortfall_s(&hodo_daemon::fetch(&self.0.into(), "/metrics", PATIENCE).ok()?)
+        shortfall_s(&hodo_daemon::fetch(self.0, "/metrics", PATIENCE).ok()?)
     }
 }
 

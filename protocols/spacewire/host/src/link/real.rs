@@ -337,7 +337,7 @@ impl RealLink {
             *due = *due + *period;
             self.time = (self.time + 1) & 63;
             // Only a connection that is lost does not take it, which its own event tells.
-            let _ = client.send_broadcast(self.time);
+            let _ = client.send_time_code(self.time);
         }
         if *due <= now {
             // Those that this host is too slow for are left out.

@@ -148,7 +148,7 @@ impl SimulatedLink {
     fn collect(&mut self, done: &mut Vec<Completion>) {
         for at in 0..2 {
             let node = self.ends[at];
-            while let Some(code) = self.network.receive_broadcast(node) {
+            while let Some(code) = self.network.receive_time_code(node) {
                 let _ = code;
             }
             loop {
@@ -218,7 +218,7 @@ impl SimulatedLink {
             *due += *period;
             self.time = (self.time + 1) & 63;
             // A link that is down has none; the next follows. A network has one node that sends them.
-            let _ = self.network.broadcast(self.ends[0], self.time);
+            let _ = self.network.time_code(self.ends[0], self.time);
         }
     }
 }

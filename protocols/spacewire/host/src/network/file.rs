@@ -55,12 +55,6 @@ pub struct NodeTable {
     /// N-chars that are taken in a second; otherwise each as it arrives.
     #[serde(default, deserialize_with = "rate")]
     pub take: Option<u64>,
-    /// Interrupts that it acknowledges by itself, 0 to 31.
-    #[serde(default)]
-    pub acknowledges: Vec<u8>,
-    /// How long it takes to acknowledge one.
-    #[serde(default, deserialize_with = "span")]
-    pub acknowledges_after: Option<Duration>,
     /// Packets in each of its two queues.
     #[serde(default)]
     pub queue_packets: Option<usize>,
@@ -89,9 +83,6 @@ pub struct Ssdtp2Table {
 pub struct GresbTable {
     /// The TCP port for packets from the host; that for packets to it is the next one.
     pub port: u16,
-    /// Whether one connection has both directions, and there is no other port.
-    #[serde(default)]
-    pub both_ways: bool,
     /// The order of the status bits.
     #[serde(default, deserialize_with = "name")]
     pub status_bits: StatusBits,
@@ -213,12 +204,6 @@ pub struct FaultTable {
     /// The time until the next one; otherwise there is one.
     #[serde(default, deserialize_with = "span")]
     pub every: Option<Duration>,
-    /// How long a host stands still; for ever otherwise.
-    #[serde(default, deserialize_with = "span")]
-    pub lasts: Option<Duration>,
-    /// The bytes of a packet that a host gives before it stands still.
-    #[serde(default)]
-    pub after: Option<NonZeroUsize>,
 }
 
 /// The kind of a fault.
@@ -235,10 +220,6 @@ pub enum FaultName {
     WithoutCredit,
     /// The transmitter stops.
     Disconnect,
-    /// The host of a node takes nothing.
-    StopTaking,
-    /// The host of a node gives no more of a packet than its first bytes.
-    StopGiving,
 }
 
 /// `[[router]]`.
@@ -262,18 +243,6 @@ pub struct RouterTable {
     /// How long a packet may stand.
     #[serde(default, deserialize_with = "span")]
     pub watchdog: Option<Duration>,
-    /// Whether it also cuts packets that wait for a port through which another one goes.
-    #[serde(default)]
-    pub watchdog_cuts_waiting: bool,
-    /// The broadcast codes that pass.
-    #[serde(default, deserialize_with = "name")]
-    pub broadcast: BroadcastName,
-    /// How long an interrupt lasts that nobody acknowledges.
-    #[serde(default, deserialize_with = "span")]
-    pub interrupt_timeout: Option<Duration>,
-    /// How long an interrupt does not change again.
-    #[serde(default, deserialize_with = "span")]
-    pub interrupt_change: Option<Duration>,
     /// The key of its configuration port; 0x20 otherwise.
     #[serde(default)]
     pub configuration_key: Option<u8>,
@@ -283,22 +252,6 @@ pub struct RouterTable {
     /// Path addresses that go before others.
     #[serde(default)]
     pub priority_paths: Vec<u8>,
-}
-
-/// The broadcast codes that pass a router.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum BroadcastName {
-    /// Time-codes, as in the edition of 2008.
-    #[default]
-    #[serde(rename = "2008")]
-    Of2008,
-    /// Time-codes with any flags.
-    AnyFlags,
-    /// Time-codes and acknowledged interrupts, as in Rev.1.
-    Rev1,
-    /// Time-codes and interrupts without acknowledgements.
-    Rev1Extended,
 }
 
 /// The latency of a router.

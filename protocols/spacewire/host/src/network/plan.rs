@@ -1,24 +1,22 @@
 //! From the tables of a file to a network.
 
 use super::file::{
-    AccessName, BabbleTable, BroadcastName, CrcName, EditionName, EndTable, FaultName, FaultTable, File, LatencyName,
-    LinkTable, NodeTable, RegionTable, RmapTable, RouterTable, StatusBits, WhenDownName,
+    AccessName, BabbleTable, CrcName, EditionName, EndTable, FaultName, FaultTable, File, LatencyName, LinkTable,
+    NodeTable, RegionTable, RmapTable, RouterTable, StatusBits, WhenDownName,
 };
 use super::{Names, Plan, PlanError};
 use hodo_spacewire::Picos;
 use hodo_spacewire::bridge::{Device, Gate, GateProtocol};
-use hodo_spacewire::broadcast::ACKNOWLEDGED_INTERRUPTS;
 use hodo_spacewire::end::{Edition, Fault, Settings as EndSettings};
 use hodo_spacewire::gresb;
 use hodo_spacewire::network::{
-    BitErrors, Broadcasting, Builder, CONFIGURATION_KEY, ConfigurationPort, InterruptSettings, Latency, LinkSettings,
-    NodeId, NodeSettings, Place as At, Route, RouterId, RouterSettings, Sink, Stall, StallTimes, WhenDown,
+    BitErrors, Builder, CONFIGURATION_KEY, ConfigurationPort, Latency, LinkSettings, NodeId, NodeSettings, Place as At,
+    Route, RouterId, RouterSettings, Sink, WhenDown,
 };
 use hodo_spacewire::rmap::{Crc, Ram, Region, Rights, TargetSettings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::io::ErrorKind;
-use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 use toml::Spanned;
@@ -75,7 +73,7 @@ pub fn plan(place: &Place<'_>) -> Result<Plan, PlanError> {
         let title = format!("[[fault]] at {}", table.get_ref().at);
         planning.fault(table.get_ref()).map_err(|why| wrong(place, table, &title, why))?;
     }
-    let Planning { builder, faults, stalls, gates, devices, names, priorities, configurations, .. } = planning;
+    let Planning { builder, faults, gates, devices, names, priorities, configurations, .. } = planning;
     let mut network = builder.build().map_err(|why| PlanError(format!("{}: {why}", place.name)))?;
     for (router, path) in priorities {
         network.registers(router).expect("it was just made").set_priority(path, true);
@@ -90,42 +88,7 @@ pub fn plan(place: &Place<'_>) -> Result<Plan, PlanError> {
         };
         planned.map_err(|why| PlanError(format!("{}: [[fault]]: {why}", place.name)))?;
     }
-    for (node, stall, times) in stalls {
-        network.stall(node, stall, times).map_err(|why| PlanError(format!("{}: [[fault]]: {why}", place.name)))?;
-    }
     Ok(Plan { network, gates, devices, names })
-}
-
-/// Returns the broadcast codes that pass a router.
-fn broadcasting(table: &RouterTable) -> Result<Broadcasting, String> {
-    let times = [table.interrupt_timeout, table.interrupt_change];
-    let acknowledged = table.broadcast == BroadcastName::Rev1;
-    match table.broadcast {
-        BroadcastName::Of2008 | BroadcastName::AnyFlags if times != [None; 2] => {
-            Err("interrupt_timeout and interrupt_change are of routers that pass interrupts; add broadcast = \"rev1\""
-                .into())
-        }
-        BroadcastName::Of2008 => Ok(Broadcasting::TimeCodes),
-        BroadcastName::AnyFlags => Ok(Broadcasting::AnyFlags),
-        BroadcastName::Rev1Extended if table.interrupt_change.is_some() => Err(
-            "interrupt_change: it is of interrupts that are acknowledged; leave it out, or write broadcast = \"rev1\""
-                .into(),
-        ),
-        BroadcastName::Rev1 | BroadcastName::Rev1Extended => {
-            let usual = InterruptSettings::default();
-            let change = if acknowledged { table.interrupt_change.map_or(usual.change, picos) } else { Picos::ZERO };
-            let timeout = table.interrupt_timeout.map_or(usual.timeout, picos);
-            Ok(Broadcasting::Interrupts(InterruptSettings { acknowledged, timeout, change }))
-        }
-    }
-}
-
-/// Returns interrupts that a node acknowledges, one in each bit.
-fn acknowledged(numbers: &[u8]) -> Result<u32, String> {
-    numbers.iter().try_fold(0, |all, number| match number {
-        0..ACKNOWLEDGED_INTERRUPTS => Ok(all | 1 << number),
-        _ => Err(format!("acknowledges: interrupt {number} is none that is acknowledged; write 0 to 31")),
-    })
 }
 
 fn wrong<T>(place: &Place<'_>, table: &Spanned<T>, title: &str, why: impl Display) -> PlanError {
@@ -144,7 +107,6 @@ struct Planning {
     connected: BTreeSet<String>,
     priorities: Vec<(RouterId, u8)>,
     faults: Vec<(At, Fault, Picos, Option<Picos>)>,
-    stalls: Vec<(NodeId, Stall, StallTimes)>,
     /// The keys of configuration ports.
     configurations: Vec<(RouterId, u8)>,
     memory: usize,
@@ -162,8 +124,6 @@ impl Planning {
         settings.packets = table.queue_packets.unwrap_or(settings.packets).max(1);
         settings.bytes = table.queue_bytes.unwrap_or(crate::session::PACKET_MAX);
         let queue_max = (settings.packets, settings.bytes);
-        settings.acknowledges = acknowledged(&table.acknowledges)?;
-        settings.acknowledges_after = table.acknowledges_after.map_or(settings.acknowledges_after, picos);
         let node = self.builder.node(&table.name, settings).map_err(|why| why.to_string())?;
         self.names.nodes.push((table.name.clone(), node));
         if table.rmap.is_some() && table.memory.is_none() {
@@ -178,20 +138,15 @@ impl Planning {
                 (GateProtocol::Ssdtp2 { port: gate.port, fragment: gate.fragment }, gate.packet_max)
             }
             (None, Some(gate), None, None, false) => {
-                let to_host = if gate.port == 0 || gate.both_ways { Some(gate.port) } else { gate.port.checked_add(1) };
+                let to_host = if gate.port == 0 { Some(0) } else { gate.port.checked_add(1) };
                 let to_host = to_host.ok_or("gresb: the port after 65535 is none; choose a lower one")?;
                 self.claim(gate.port)?;
-                if !gate.both_ways {
-                    self.claim(to_host)?;
-                }
+                self.claim(to_host)?;
                 let status_bits = match gate.status_bits {
                     StatusBits::High => gresb::StatusBits::High,
                     StatusBits::Low => gresb::StatusBits::Low,
                 };
-                (
-                    GateProtocol::Gresb { to_bridge: gate.port, to_host, both_ways: gate.both_ways, status_bits },
-                    gate.packet_max,
-                )
+                (GateProtocol::Gresb { to_bridge: gate.port, to_host, status_bits }, gate.packet_max)
             }
             (None, None, Some(regions), None, false) => {
                 let target = target(table.rmap.as_ref().unwrap_or(&RmapTable::default()), queue_max.1)?;
@@ -289,8 +244,6 @@ impl Planning {
             },
             start_on_request: table.start_on_request,
             watchdog: table.watchdog.map(picos),
-            watchdog_cuts_waiting: table.watchdog_cuts_waiting,
-            broadcasting: broadcasting(table)?,
         };
         let ports = settings.ports;
         let router = self.builder.router(&table.name, settings).map_err(|why| why.to_string())?;
@@ -322,7 +275,6 @@ impl Planning {
             self.priorities.push((router, *path));
         }
         self.configurations.push((router, table.configuration_key.unwrap_or(CONFIGURATION_KEY)));
-        self.names.routers.push((table.name.clone(), router));
         self.routers.insert(table.name.clone(), (router, ports));
         Ok(())
     }
@@ -334,43 +286,12 @@ impl Planning {
             FaultName::Fct => Fault::Fct,
             FaultName::WithoutCredit => Fault::WithoutCredit,
             FaultName::Disconnect => Fault::Disconnect,
-            FaultName::StopTaking if table.after.is_some() => {
-                return Err(
-                    "after: it is of hosts that stop to give; leave it out, or write kind = \"stop-giving\"".into()
-                );
-            }
-            FaultName::StopTaking => return self.stall(table, Stall::Taking),
-            FaultName::StopGiving => {
-                let after = table.after.map_or(1, NonZeroUsize::get);
-                return self.stall(table, Stall::Giving { after });
-            }
         };
-        if table.lasts.is_some() || table.after.is_some() {
-            return Err("lasts and after are of hosts that stand still: stop-taking and stop-giving".into());
-        }
         if table.every.is_some_and(|every| every < Duration::from_micros(1)) {
             return Err("every: faults are at least 1us apart".into());
         }
         let first = table.first.or(table.every).unwrap_or_default();
         self.faults.push((self.at(&table.at)?, kind, picos(first), table.every.map(picos)));
-        Ok(())
-    }
-
-    fn stall(&mut self, table: &FaultTable, stall: Stall) -> Result<(), String> {
-        let At::Node(node) = self.at(&table.at)? else {
-            return Err(format!("{} is no node: only hosts stand still, and a router has none", table.at));
-        };
-        if table.lasts == Some(Duration::ZERO)
-            || table.every.is_some_and(|every| table.lasts.is_none_or(|lasts| every <= lasts))
-        {
-            return Err("lasts: a host stands still for longer than 0s, and goes on before it stops again; make it shorter than every".into());
-        }
-        let first = picos(table.first.or(table.every).unwrap_or_default());
-        self.stalls.push((
-            node,
-            stall,
-            StallTimes { first, lasts: table.lasts.map(picos), every: table.every.map(picos) },
-        ));
         Ok(())
     }
 
@@ -469,7 +390,7 @@ fn region(table: &RegionTable, place: &Place<'_>) -> Result<Region, String> {
         Some(file) => {
             let file = place.folder.join(file);
             let most = table.size.unwrap_or(REGION_MAX);
-            hodo_io::files::read_apart(&file, most as u64).map_err(|why| match why.kind() {
+            hodo_io::files::read(&file, most as u64).map_err(|why| match why.kind() {
                 ErrorKind::FileTooLarge => {
                     format!("memory: {} has more than {most} bytes; raise the size, up to 1G", file.display())
                 }

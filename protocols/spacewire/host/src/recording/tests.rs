@@ -74,14 +74,14 @@ fn packets_and_time_codes_are_recorded_as_they_arrive() {
         network.send(one, &[1, 2, 3], EndOfPacket::Eop).unwrap();
         network.send(one, &[9; 1000], EndOfPacket::Eep).unwrap();
         network.run_until(micros(200));
-        network.broadcast(other, 7).unwrap();
+        network.time_code(other, 7).unwrap();
         network.send(other, &[5], EndOfPacket::Eop).unwrap();
         network.run_until(micros(300));
     });
     let expected = [
         ([0, PACKET, 0, 0], vec![1, 2, 3]),
         ([0, PACKET, 1, 0], vec![9; 1000]),
-        ([0, BROADCAST, NO_END, 1], vec![7]),
+        ([0, TIME_CODE, NO_END, 1], vec![7]),
         ([0, PACKET, 0, 1], vec![5]),
     ];
     assert_eq!(records, expected);
@@ -151,51 +151,6 @@ fn characters_are_shown_as_an_analyser_does() {
     assert_eq!(states, ["ErrorWait", "Started", "Connecting", "Run"]);
     let nulls: u64 = of(1, 0).iter().map(|count| u64::from_be_bytes(count[..].try_into().unwrap())).sum();
     assert!(nulls > 1000, "{nulls}");
-}
-
-#[test]
-fn records_are_in_the_order_of_their_times() {
-    let three = format!(
-        "{PAIR}[[node]]\nname = \"third\"\nbabble = {{ packet = [1], size = \"60\" }}\n[[node]]\nname = \"fourth\"\ndiscard = true\n\
-         [[link]]\nbetween = [\"third\", \"fourth\"]\nrate = \"10M\"\n"
-    );
-    for characters in [false, true] {
-        let folder = folder(if characters { "order-all" } else { "order" });
-        let file = folder.join("links.pcapng");
-        let options = RecordOptions { file: file.clone(), size_max: 64 << 20, characters };
-        let plan = Plan::parse("text", &three, Path::new(".")).unwrap();
-        let (trace, recording) = Recording::start(&options, &plan.names).unwrap();
-        let mut network = plan.network.observed_by(recording);
-        let [one, other] = nodes(&network);
-        let third = network.node("third").unwrap();
-        for round in 1..=100 {
-            // The first link is idle for a while now and then, and both links have packets at one time.
-            let from = if round % 2 == 0 { one } else { other };
-            network.send(from, &vec![7; 10 * round as usize], EndOfPacket::Eop).unwrap();
-            network.send(third, &[1; 60], EndOfPacket::Eop).unwrap();
-            let span = if round % 10 == 0 { 5_000 } else { 150 };
-            network.run_until(network.now() + micros(span));
-        }
-        drop(network);
-        assert_eq!(trace.finish().lost, 0);
-        let times = times(&std::fs::read(&file).unwrap());
-        assert!(times.len() > 190, "{}", times.len());
-        assert!(times.is_sorted(), "{characters}");
-        std::fs::remove_dir_all(folder).unwrap();
-    }
-}
-
-/// Reads the times of the packets of a pcapng file, in nanoseconds.
-fn times(mut bytes: &[u8]) -> Vec<u64> {
-    let word = |bytes: &[u8], at: usize| u64::from(u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()));
-    let mut found = Vec::new();
-    while !bytes.is_empty() {
-        if word(bytes, 0) == 6 {
-            found.push(word(bytes, 12) << 32 | word(bytes, 16));
-        }
-        bytes = &bytes[word(bytes, 4) as usize..];
-    }
-    found
 }
 
 #[test]

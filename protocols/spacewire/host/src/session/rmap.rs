@@ -222,7 +222,7 @@ impl RmapSession {
                     }
                     Err(why) => *ignored = Some((ignored.map_or(1, |(count, _)| count + 1), why)),
                 },
-                Some(Arrival::Broadcast(_)) | None => {}
+                Some(Arrival::TimeCode(_)) | None => {}
             }
             // Also where something else arrives all the time.
             let now = port.now();

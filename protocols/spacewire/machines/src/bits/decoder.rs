@@ -111,7 +111,7 @@ impl Decoder {
         let escaped = core::mem::replace(&mut self.escaped, false);
         self.unconfirmed = match (escaped, character) {
             (true, Character::Fct) => Some(Arrival::Code(Code::Null)),
-            (true, Character::Data(code)) => Some(Arrival::Code(Code::Broadcast(code))),
+            (true, Character::Data(code)) => Some(Arrival::Code(Code::TimeCode(code))),
             (true, _) => Some(Arrival::Error(LinkError::Escape)),
             (false, Character::Esc) => {
                 self.escaped = true;

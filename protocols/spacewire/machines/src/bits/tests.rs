@@ -140,13 +140,13 @@ fn every_pair_of_neighbours_arrives() {
 }
 
 #[test]
-fn broadcast_codes_pass_packets() {
+fn time_codes_pass_packets() {
     let mut pair = Pair::running(&Settings::default());
     for code in 0..=255 {
         pair.one.push_packet(&packet(20, code));
-        pair.one.send_broadcast(code);
+        pair.one.send_time_code(code);
         pair.steps(40);
-        assert_eq!(pair.other.pop_broadcast(), Some(code));
+        assert_eq!(pair.other.pop_time_code(), Some(code));
         while pair.other.pop().is_some() {}
     }
 }

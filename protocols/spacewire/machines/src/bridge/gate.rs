@@ -1,14 +1,11 @@
 //! Gates: nodes that hosts reach over TCP.
 use super::MalformedStream;
 use crate::EndOfPacket;
-use crate::Picos;
-use crate::broadcast::BroadcastCounts;
 use crate::gresb;
 use crate::network::{Network, NodeId, Observer};
 use crate::ssdtp2;
 use alloc::vec::Vec;
-use core::time::Duration;
-use hodo_machine::{Ends, Peer};
+use hodo_machine::Peer;
 
 /// A node that hosts reach at TCP ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +30,12 @@ pub enum GateProtocol {
         /// Bytes of a fragment to the host, or `None` for whole packets.
         fragment: Option<core::num::NonZeroUsize>,
     },
-    /// GRESB: a port for either direction, or one for both.
+    /// GRESB: a port for either direction.
     Gresb {
         /// The TCP port from the host to the bridge.
         to_bridge: u16,
         /// The TCP port from the bridge to the host.
         to_host: u16,
-        /// Whether one connection, to `to_bridge`, has both directions, as public demonstrators do it.
-        both_ways: bool,
         /// The order of the status bits.
         status_bits: gresb::StatusBits,
     },
@@ -57,18 +52,16 @@ pub struct GateCounters {
     pub bytes_in: u64,
     /// Bytes of packets to hosts.
     pub bytes_out: u64,
-    /// Broadcast codes from hosts.
-    pub broadcasts_in: BroadcastCounts,
-    /// Broadcast codes to hosts.
-    pub broadcasts_out: BroadcastCounts,
+    /// Time-codes from hosts.
+    pub time_codes_in: u64,
+    /// Time-codes to hosts.
+    pub time_codes_out: u64,
     /// Packets from the network that no host was there for.
     pub unclaimed: u64,
     /// Packets from hosts that the network refused.
     pub refused: u64,
     /// Frames of hosts without a meaning here: registers, configuration.
     pub ignored: u64,
-    /// Hosts that were disconnected because most memory was retained for them.
-    pub too_much_memory: u64,
 }
 
 /// The direction of a connection.
@@ -84,7 +77,6 @@ impl Gate {
     pub(super) fn side_at(&self, port: u16) -> Option<Side> {
         match self.protocol {
             GateProtocol::Ssdtp2 { port: own, .. } => (port == own).then_some(Side::Both),
-            GateProtocol::Gresb { to_bridge, both_ways: true, .. } => (port == to_bridge).then_some(Side::Both),
             GateProtocol::Gresb { to_bridge, to_host, .. } => {
                 (port == to_bridge).then_some(Side::ToBridge).or((port == to_host).then_some(Side::ToHost))
             }
@@ -97,16 +89,6 @@ impl Gate {
     }
 }
 
-/// A connection to a gate whose place another host has.
-#[derive(Debug)]
-pub(super) struct Newcomer {
-    pub(super) peer: Peer,
-    pub(super) side: Side,
-    pub(super) ends: Ends,
-    /// How long it stays until it takes the place, if it sends nothing.
-    pub(super) left: Duration,
-}
-
 /// A gate with its hosts.
 #[derive(Debug)]
 pub(super) struct Attached {
@@ -116,31 +98,11 @@ pub(super) struct Attached {
     pub(super) is_sated: bool,
     sender: Option<Peer>,
     receiver: Option<Peer>,
-    /// At most one for each direction.
-    pub(super) newcomers: Vec<Newcomer>,
 }
 
 impl Attached {
     pub(super) fn new(gate: Gate) -> Self {
-        Attached {
-            gate,
-            counters: GateCounters::default(),
-            is_sated: false,
-            sender: None,
-            receiver: None,
-            newcomers: Vec::new(),
-        }
-    }
-
-    /// Returns whether a host has a place that a connection of this direction needs.
-    pub(super) fn is_taken(&self, side: Side) -> bool {
-        side != Side::ToHost && self.sender.is_some() || side != Side::ToBridge && self.receiver.is_some()
-    }
-
-    /// Removes a newcomer.
-    pub(super) fn admit(&mut self, is_it: impl Fn(&Newcomer) -> bool) -> Option<Newcomer> {
-        let at = self.newcomers.iter().position(is_it)?;
-        Some(self.newcomers.remove(at))
+        Attached { gate, counters: GateCounters::default(), is_sated: false, sender: None, receiver: None }
     }
 
     /// Attaches a host, and returns those whose place it takes.
@@ -175,11 +137,11 @@ impl Attached {
         frames: &mut Vec<u8>,
     ) {
         let node = self.gate.node;
-        while let Some((_, code)) = network.receive_broadcast(node) {
-            // GRESB reports no broadcast codes to the host.
+        while let Some((_, code)) = network.receive_time_code(node) {
+            // GRESB reports no time-codes to the host.
             if let (GateProtocol::Ssdtp2 { .. }, true) = (self.gate.protocol, is_claimed) {
                 ssdtp2::Message::GotTimeCode(code).encode(frames);
-                self.counters.broadcasts_out.count(code, 1);
+                self.counters.time_codes_out += 1;
             }
         }
         while frames.len() < most {
@@ -223,10 +185,10 @@ impl Attached {
         }
     }
 
-    fn broadcast<O: Observer>(&mut self, code: u8, network: &mut Network<O>) {
-        self.counters.broadcasts_in.count(code, 1);
+    fn send_time_code<O: Observer>(&mut self, code: u8, network: &mut Network<O>) {
+        self.counters.time_codes_in += 1;
         // The node is one of this network's.
-        let _ = network.broadcast(self.gate.node, code);
+        let _ = network.time_code(self.gate.node, code);
     }
 }
 
@@ -236,8 +198,6 @@ pub(super) struct Host {
     pub(super) gate: usize,
     pub(super) side: Side,
     pub(super) is_blocked: bool,
-    /// Until which time of the network replies to it may be on their way.
-    pub(super) expects_until: Picos,
     decoder: Decoder,
 }
 
@@ -261,16 +221,7 @@ impl Host {
                 Decoder::Gresb(gresb::FromHostDecoder::new(settings))
             }
         };
-        Host { gate: number, side, is_blocked: false, expects_until: Picos::ZERO, decoder }
-    }
-
-    /// Returns the bytes of memory that are retained for the host.
-    #[inline]
-    pub(super) fn retained(&self) -> u64 {
-        match &self.decoder {
-            Decoder::Ssdtp2(decoder) => decoder.retained() as u64,
-            Decoder::Gresb(decoder) => decoder.retained() as u64,
-        }
+        Host { gate: number, side, is_blocked: false, decoder }
     }
 
     /// Takes bytes of the stream, and sends the packets in them.
@@ -327,7 +278,7 @@ impl Host {
 fn take_message<O: Observer>(message: ssdtp2::Message<'_>, gate: &mut Attached, network: &mut Network<O>) {
     match message {
         ssdtp2::Message::Packet { data, end } => gate.send(data, end, network),
-        ssdtp2::Message::SendTimeCode(code) => gate.broadcast(code, network),
+        ssdtp2::Message::SendTimeCode(code) => gate.send_time_code(code, network),
         _ => gate.counters.ignored += 1,
     }
 }
@@ -335,7 +286,7 @@ fn take_message<O: Observer>(message: ssdtp2::Message<'_>, gate: &mut Attached, 
 fn take_frame<O: Observer>(frame: gresb::FromHost<'_>, gate: &mut Attached, network: &mut Network<O>) {
     match frame {
         gresb::FromHost::Packet(data) => gate.send(data, EndOfPacket::Eop, network),
-        gresb::FromHost::SendTimeCode(code) => gate.broadcast(code, network),
+        gresb::FromHost::SendTimeCode(code) => gate.send_time_code(code, network),
         _ => gate.counters.ignored += 1,
     }
 }

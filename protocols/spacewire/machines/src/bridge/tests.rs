@@ -112,92 +112,13 @@ fn a_newer_host_takes_the_place_of_an_older_one() {
     let mut bridge = pair(Pace::Free);
     connect(&mut bridge, HOSTS[0], PORTS[0]);
     connect(&mut bridge, HOSTS[1], PORTS[0]);
-    let (sent, _) = run(&mut bridge, 0, 99_990);
-    assert_eq!(sent, [], "it has sent nothing yet");
-    let (sent, events) = run(&mut bridge, 100_000, 100_010);
+    let (sent, events) = run(&mut bridge, 0, 10);
     assert_eq!(sent, [(HOSTS[0], Vec::new())]);
     assert!(events.contains(&BridgeEvent::Disconnected(0, Closed::OverBound)));
     connect(&mut bridge, Peer::accepted(2), 9);
-    let (sent, events) = run(&mut bridge, 100_010, 100_020);
+    let (sent, events) = run(&mut bridge, 10, 20);
     assert_eq!(sent, [(Peer::accepted(2), Vec::new())]);
     assert!(matches!(events[..], [BridgeEvent::NoGate(_)]));
-}
-
-#[test]
-fn a_newer_host_that_sends_takes_the_place_at_once_and_an_empty_connection_never() {
-    let mut bridge = pair(Pace::Free);
-    connect(&mut bridge, HOSTS[0], PORTS[0]);
-    let (_, events) = run(&mut bridge, 0, 10);
-    assert!(matches!(events[..], [BridgeEvent::Connected(..)]));
-    for number in 2..5 {
-        connect(&mut bridge, Peer::accepted(number), PORTS[0]);
-        bridge.handle(Instant::from_nanos(10_000), Input::Closed(Peer::accepted(number), Closed::Finished));
-    }
-    assert_eq!(run(&mut bridge, 10, 300_000), (Vec::new(), Vec::new()));
-    connect(&mut bridge, HOSTS[1], PORTS[0]);
-    send(&mut bridge, HOSTS[1], &[1]);
-    let (sent, events) = run(&mut bridge, 0, 10);
-    assert_eq!(sent, [(HOSTS[0], Vec::new())]);
-    assert!(matches!(events[..], [BridgeEvent::Disconnected(0, Closed::OverBound), BridgeEvent::Connected(..)]));
-    // One that waits gets the place that is free.
-    connect(&mut bridge, Peer::accepted(5), PORTS[0]);
-    bridge.handle(Instant::from_nanos(10_000), Input::Closed(HOSTS[1], Closed::Finished));
-    let (_, events) = run(&mut bridge, 10, 20);
-    assert!(matches!(events[..], [BridgeEvent::Disconnected(0, Closed::Finished), BridgeEvent::Connected(..)]));
-}
-
-#[test]
-fn a_host_that_has_ended_what_it_sends_gets_the_replies_on_their_way() {
-    let mut builder = Builder::default();
-    let nodes = ["host", "echo"].map(|name| builder.node(name, NodeSettings::default()).unwrap());
-    builder.link(nodes[0], nodes[1], &LinkSettings::at_rate(10_000_000)).unwrap();
-    let echo = Device::Echo(Vec::new());
-    let gates = alloc::vec![gate(nodes[0], PORTS[0])];
-    let mut bridge = Bridge::new(builder.build().unwrap(), Pace::RealTime, gates, alloc::vec![(nodes[1], echo)]);
-    connect(&mut bridge, HOSTS[0], PORTS[0]);
-    run(&mut bridge, 0, 100);
-    assert!(!bridge.owes(HOSTS[0]), "nothing moves");
-    // Each takes 1 ms, and as long back.
-    for _ in 0..300 {
-        send(&mut bridge, HOSTS[0], &[7; 1_000]);
-    }
-    let (mut got, mut millis) = (0, 0);
-    while bridge.owes(HOSTS[0]) {
-        assert!(millis < 400);
-        let (sent, _) = run(&mut bridge, 100 + 1_000 * millis, 1_090 + 1_000 * millis);
-        got += sent.iter().map(|(_, bytes)| packets(bytes).len()).sum::<usize>();
-        millis += 1;
-    }
-    assert_eq!(got, 300);
-    // A node that talks all the time is not waited for.
-    bridge
-        .network
-        .inject_every(nodes[0], crate::end::Fault::Parity, Picos::ZERO, Picos::from_nanos(1_000_000))
-        .unwrap();
-    let time_code = [0x30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 7, 0];
-    bridge.handle(Instant::from_nanos(1_000_000 * millis), Input::Received(HOSTS[0], &time_code));
-    run(&mut bridge, 1_000 * millis, 1_000 * millis + 50_000);
-    assert!(bridge.owes(HOSTS[0]));
-    run(&mut bridge, 1_000 * millis + 50_000, 1_000 * millis + 110_000);
-    assert!(!bridge.owes(HOSTS[0]));
-}
-
-#[test]
-fn one_connection_of_gresb_may_have_both_directions() {
-    let mut builder = Builder::default();
-    let nodes = ["host", "echo"].map(|name| builder.node(name, NodeSettings::default()).unwrap());
-    builder.link(nodes[0], nodes[1], &LinkSettings::default()).unwrap();
-    let status_bits = crate::gresb::StatusBits::High;
-    let protocol = GateProtocol::Gresb { to_bridge: 3000, to_host: 3000, both_ways: true, status_bits };
-    let gates = alloc::vec![Gate { protocol, ..gate(nodes[0], 3000) }];
-    let echo = alloc::vec![(nodes[1], Device::Echo(Vec::new()))];
-    let mut bridge = Bridge::new(builder.build().unwrap(), Pace::RealTime, gates, echo);
-    connect(&mut bridge, HOSTS[0], 3000);
-    run(&mut bridge, 0, 100);
-    bridge.handle(Instant::ZERO, Input::Received(HOSTS[0], &[0, 0, 0, 2, 7, 8, 0, 0, 0, 1, 9]));
-    let (sent, _) = run(&mut bridge, 100, 300);
-    let bytes: Vec<u8> = sent.into_iter().flat_map(|(_, bytes)| bytes).collect();
-    assert_eq!(bytes, [0, 0, 0, 2, 7, 8, 0, 0, 0, 1, 9]);
 }
 
 #[test]
@@ -322,31 +243,4 @@ fn what_comes_after_a_pause_leaves_at_once_and_a_late_network_says_so() {
     assert!((990..=1010).contains(&(late.max.as_millis() as u32)), "{late:?}");
     let all: Vec<u8> = sent.into_iter().flat_map(|(_, bytes)| bytes).collect();
     assert_eq!(packets(&all).len(), 2_000);
-}
-
-#[test]
-fn the_host_with_most_memory_is_disconnected_where_it_is_too_much() {
-    let mut builder = Builder::default();
-    let names = ["zero", "one", "two", "three", "four", "five"];
-    let nodes = names.map(|name| builder.node(name, NodeSettings::default()).unwrap());
-    for pair in nodes.chunks(2) {
-        builder.link(pair[0], pair[1], &LinkSettings::default()).unwrap();
-    }
-    let gates = (0..6).map(|at| gate(nodes[at as usize], 10_030 + at)).collect();
-    let bridge: Bridge = Bridge::new(builder.build().unwrap(), Pace::Free, gates, Vec::new());
-    let mut bridge = bridge.with_memory(Allowance::of_bytes(250_000));
-    let mut stream = Vec::new();
-    Message::Packet { data: &[7; 90_000], end: Eop }.encode(&mut stream);
-    for number in 0..6 {
-        connect(&mut bridge, Peer::accepted(number), 10_030 + number as u16);
-        let length = if number == 0 { 50 } else { 60_000 + 1000 * number as usize };
-        bridge.handle(Instant::ZERO, Input::Received(Peer::accepted(number), &stream[..length]));
-        assert!(bridge.charges().expect("it charges").bytes() <= 250_000);
-    }
-    let (sent, events) = run(&mut bridge, 0, 10);
-    let closed: Vec<Peer> = sent.iter().filter(|(_, bytes)| bytes.is_empty()).map(|(peer, _)| *peer).collect();
-    assert!(!closed.is_empty() && !closed.contains(&Peer::accepted(0)), "{closed:?}");
-    let told = events.iter().filter(|event| matches!(event, BridgeEvent::TooMuchMemory(..))).count();
-    let counted: u64 = bridge.counters().map(|counters| counters.too_much_memory).sum();
-    assert_eq!((told, counted), (closed.len(), closed.len() as u64));
 }

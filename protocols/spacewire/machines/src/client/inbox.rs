@@ -18,7 +18,7 @@ impl Default for InboxSettings {
     }
 }
 
-/// Packets and broadcast codes that have arrived.
+/// Packets and time-codes that have arrived.
 ///
 /// What one receive brings beyond the bounds is still taken.
 #[derive(Debug, Default)]
@@ -28,12 +28,12 @@ pub struct Inbox {
     /// Bytes at the front that have been taken.
     taken: usize,
     packets: VecDeque<(usize, EndOfPacket)>,
-    broadcasts: VecDeque<u8>,
+    time_codes: VecDeque<u8>,
     discards: bool,
 }
 
-/// Broadcast codes that are kept: one round of time-codes.
-const BROADCASTS: usize = 64;
+/// Time-codes that are kept: one round.
+const TIME_CODES: usize = 64;
 
 impl Inbox {
     /// Creates an inbox.
@@ -62,15 +62,15 @@ impl Inbox {
         true
     }
 
-    /// Takes the next [broadcast code](crate::broadcast). The last 64 are kept.
-    pub fn broadcast(&mut self) -> Option<u8> {
-        self.broadcasts.pop_front()
+    /// Takes the next time-code. The last 64 are kept.
+    pub fn time_code(&mut self) -> Option<u8> {
+        self.time_codes.pop_front()
     }
 
-    /// Returns whether a broadcast code waits.
+    /// Returns whether a time-code waits.
     #[must_use]
-    pub fn has_broadcasts(&self) -> bool {
-        !self.broadcasts.is_empty()
+    pub fn has_time_codes(&self) -> bool {
+        !self.time_codes.is_empty()
     }
 
     /// Returns how many packets wait.
@@ -106,14 +106,14 @@ impl Receiver for Inbox {
         self.packets.push_back((data.len(), end));
     }
 
-    fn broadcast(&mut self, code: u8) {
+    fn time_code(&mut self, code: u8) {
         if self.discards {
             return;
         }
-        if self.broadcasts.len() == BROADCASTS {
-            self.broadcasts.pop_front();
+        if self.time_codes.len() == TIME_CODES {
+            self.time_codes.pop_front();
         }
-        self.broadcasts.push_back(code);
+        self.time_codes.push_back(code);
     }
 
     #[inline]

@@ -48,7 +48,7 @@ fn packets_leave_and_arrive_over_either_protocol() {
         assert!(matches!(poll(&mut client).2[..], [ClientEvent::Connected(_)]));
         client.send(&[1, 2, 3], Eop).unwrap();
         client.send_shared(Bytes::from(vec![7; 100]), Eop).unwrap();
-        client.send_broadcast(5).unwrap();
+        client.send_time_code(5).unwrap();
         let is_gresb = matches!(client.settings.port, Port::Gresb { .. });
         let mut expected = Vec::new();
         if is_gresb {

@@ -1,6 +1,5 @@
 //! The counts of an end.
 use super::LinkError;
-use crate::broadcast::BroadcastCounts;
 use crate::character::Code;
 
 /// Codes of every kind in one direction.
@@ -12,7 +11,7 @@ pub struct Counts {
     pub data: u64,
     pub eops: u64,
     pub eeps: u64,
-    pub broadcasts: BroadcastCounts,
+    pub time_codes: u64,
 }
 
 impl Counts {
@@ -24,7 +23,7 @@ impl Counts {
             Code::Data(_) => &mut self.data,
             Code::Eop => &mut self.eops,
             Code::Eep => &mut self.eeps,
-            Code::Broadcast(code) => return self.broadcasts.count(code, n),
+            Code::TimeCode(_) => &mut self.time_codes,
         } += n;
     }
 
@@ -35,13 +34,13 @@ impl Counts {
         self.data += other.data;
         self.eops += other.eops;
         self.eeps += other.eeps;
-        self.broadcasts.add(&other.broadcasts);
+        self.time_codes += other.time_codes;
     }
 
     /// Returns how many bits these codes have.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        10 * self.data + 4 * (self.fcts + self.eops + self.eeps) + 8 * self.nulls + 14 * self.broadcasts.all()
+        10 * self.data + 4 * (self.fcts + self.eops + self.eeps) + 8 * self.nulls + 14 * self.time_codes
     }
 
     /// Returns the N-chars: data and the ends of packets.

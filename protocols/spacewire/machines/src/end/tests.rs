@@ -45,8 +45,8 @@ fn credit_never_passes_56() {
 #[test]
 fn time_codes_go_before_fcts_before_nchars_before_nulls() {
     let (mut one, _, now) = running();
-    one.send_broadcast(7);
-    assert_eq!(one.send(Some(Code::Data(1)), now), Sent::Code(Code::Broadcast(7)));
+    one.send_time_code(7);
+    assert_eq!(one.send(Some(Code::Data(1)), now), Sent::Code(Code::TimeCode(7)));
     while one.fct_is_due() {
         assert_eq!(one.send(Some(Code::Data(1)), now), Sent::Code(Code::Fct));
     }

@@ -43,13 +43,6 @@ impl FromHostDecoder {
         Ok(body.map(|(command, body)| from_host(command, body)))
     }
 
-    /// Returns the bytes of memory that packets take which have not arrived whole.
-    #[must_use]
-    #[inline]
-    pub fn retained(&self) -> usize {
-        self.stream.retained()
-    }
-
     /// Returns where the next bytes of the stream may be received directly, while much of a body is outstanding.
     pub fn landing(&mut self) -> Option<&mut [u8]> {
         self.stream.landing()

@@ -5,7 +5,7 @@
 //! that is behind goes on first, so that what arrives before its next boundary is always known.
 //!
 //! Bytes are copied to the receive queue packet by packet, when the packet begins to leave; what has not arrived when the
-//! batch ends is taken back and put on the line. Faults, bit errors, broadcast codes, hosts that do not take at once and full queues
+//! batch ends is taken back and put on the line. Faults, bit errors, time-codes, hosts that do not take at once and full queues
 //! are left to the other engine.
 mod exchange;
 
@@ -40,9 +40,7 @@ impl<O: Observer> Network<O> {
         let horizon = until.min(one.alarm.min(other.alarm).saturating_sub(1));
         let horizon = horizon.min(one.right_until()).min(other.right_until());
         let next = one.key().min(other.key()) >> 1;
-        // With bit errors, an observer is told of every byte that arrives.
-        let is_noisy = O::ACTIVE && (one.flips.is_some() || other.flips.is_some());
-        if next > horizon || is_noisy || !is_undisturbed(one) || !is_undisturbed(other) {
+        if next > horizon || !is_undisturbed::<O>(one) || !is_undisturbed::<O>(other) {
             return;
         }
         let (Owner::Node(a), Owner::Node(b)) = (one.owner, other.owner) else { return };
@@ -50,7 +48,7 @@ impl<O: Observer> Network<O> {
         let Ok(nodes) = self.nodes.get_disjoint_mut([a, b]) else { return };
         let fits = |from: usize, to: usize| {
             let next = nodes[from].outgoing.front().map_or(0, |(bytes, _)| bytes.len());
-            nodes[from].outgoing.hold().is_none() && nodes[to].takes_runs() && nodes[to].has_room(next)
+            nodes[to].takes_runs() && nodes[to].has_room(next)
         };
         if !fits(0, 1) || !fits(1, 0) {
             return;
@@ -91,11 +89,13 @@ impl Node {
     }
 }
 
-pub(super) fn is_undisturbed(port: &Port) -> bool {
+pub(super) fn is_undisturbed<O: Observer>(port: &Port) -> bool {
     port.end.is_undisturbed()
         && port.on
         // Not with a code of the start-up still in progress.
         && port.bit_now == port.bit_run
+        // With bit errors, an observer is told of every byte that arrives.
+        && !(O::ACTIVE && port.flips.is_some())
         && port.after_nchars.is_none()
         && port.disconnect_at == NEVER
         && !port.escaped

@@ -69,15 +69,13 @@ impl Builder {
     /// Adds a router.
     ///
     /// # Errors
-    /// If the name exists, the number of ports is not 1 to 31, the watchdog is shorter than a microsecond, or an interrupt does not last for
-    /// longer than the time in which it does not change.
+    /// If the name exists, the number of ports is not 1 to 31, or the watchdog is shorter than a microsecond.
     pub fn router(&mut self, name: &str, settings: RouterSettings) -> Result<RouterId, BuildError> {
         let name = self.new_name(name)?;
         if !(1..=31).contains(&settings.ports) {
             return Err(BuildError::PortCount { router: name, ports: settings.ports });
         }
         check_watchdog(&name, settings.watchdog)?;
-        settings.broadcasting.check(&name)?;
         self.routers.push(Router::new(name, settings));
         Ok(RouterId(self.routers.len() - 1))
     }
@@ -136,7 +134,6 @@ impl Builder {
             let owner = match place {
                 Place::Node(node) => {
                     self.nodes[node.0].port = port;
-                    self.nodes[node.0].meet_line(settings.rates[1 - at]);
                     Owner::Node(node.0)
                 }
                 Place::Router(router, number) => {

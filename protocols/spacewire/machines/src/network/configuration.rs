@@ -4,15 +4,12 @@
 //! |--:|---|---|
 //! | 0 | the configuration port: errors in commands | read |
 //! | 1 to 31 | a port: errors, state, current connection; bits 12 to 14 start it, or disable it | write bits 12 to 14 |
-//! | 32 to 255 | the route of a logical address: outputs in bits 1 to 28, 29 deletes the header, 30 priority, 31 none | write |
+//! | 32 to 254 | the route of a logical address: outputs in bits 1 to 28, 29 deletes the header, 30 priority, 31 none | write |
 //! | 256 | the network: 1 for a router in bits 0 to 3, the port of this command in 4 to 7, running ports from 8 on | read |
 //! | 257 | an identity, which is kept | write |
 //! | 259 | ports with errors, one in each bit; any write forgets the errors of the ports in its bits | write |
 //! | 260 | the last time-code | read |
 //! | 265 | the key | write |
-//!
-//! All registers from 0 to 265 are read, in one command of 1,064 bytes if need be: those without a use here, and of ports that the router does not
-//! have, are zero. A port without a link is Ready, or Started where it starts by itself.
 //!
 //! Each address is that of 32 bits, most significant byte first, and lengths are multiples of 4. Commands need logical address 254 and the key,
 //! 0x20 at first.
@@ -30,9 +27,7 @@ pub const CONFIGURATION_KEY: u8 = 0x20;
 
 /// Bytes of a register.
 const REGISTER: u32 = 4;
-/// The registers of ports, of which the configuration port has the first.
-const PORT_REGISTERS: core::ops::Range<u64> = 1..PORTS as u64;
-const ROUTES: core::ops::RangeInclusive<u64> = 32..=255;
+const ROUTES: core::ops::RangeInclusive<u64> = 32..=254;
 const NETWORK: u64 = 256;
 const IDENTITY: u64 = 257;
 const ERRORS: u64 = 259;
@@ -81,20 +76,6 @@ pub struct PortView {
 }
 
 impl PortView {
-    /// Returns a port that nothing is connected to.
-    pub(super) fn without_link(settings: &crate::end::Settings) -> Self {
-        let crate::end::Settings { link_start, auto_start, disabled, .. } = *settings;
-        PortView {
-            state: if link_start && !disabled { State::Started } else { State::Ready },
-            errors: Errors::default(),
-            faults: PortFaults::default(),
-            source: None,
-            link_start,
-            auto_start,
-            disabled,
-        }
-    }
-
     /// Returns one bit for each kind of error that has occurred since `before`.
     fn errors_since(&self, before: &(Errors, PortFaults)) -> u32 {
         let (errors, faults) = before;
@@ -239,18 +220,11 @@ impl Map<'_, '_> {
                     flags.fold(route.outputs & OUTPUTS, |bits, (_, bit)| bits | bit)
                 }
             },
-            _ if PORT_REGISTERS.contains(&address) => {
-                let port = &self.router.ports[address as usize];
-                port.as_ref().map_or(0, |port| port.read(&self.forgotten[address as usize]))
+            _ => {
+                let number = usize::try_from(address).ok()?;
+                self.router.ports.get(number)?.as_ref()?.read(&self.forgotten[number])
             }
-            _ if address < KEY => 0,
-            _ => return None,
         })
-    }
-
-    fn is_writable(&self, address: u64) -> bool {
-        let is_port = || PORT_REGISTERS.contains(&address) && self.router.ports[address as usize].is_some();
-        ROUTES.contains(&address) || [IDENTITY, ERRORS, KEY].contains(&address) || is_port()
     }
 
     fn set(&mut self, address: u64, value: u32) {
@@ -274,7 +248,7 @@ impl Map<'_, '_> {
                 let route =
                     Route { outputs, delete_header: value & DELETE_HEADER != 0, priority: value & PRIORITY != 0 };
                 let route = (outputs != 0 && value & NO_ROUTE == 0).then_some(route);
-                self.router.registers.set_entry(address as u8, route);
+                self.router.registers.set_route(address as u8, route).expect("32 to 254 are logical addresses");
             }
             _ => {
                 if let Some(port) = self.router.ports.get_mut(address as usize).and_then(Option::as_mut) {
@@ -287,6 +261,10 @@ impl Map<'_, '_> {
     }
 }
 
+fn is_writable(address: u64) -> bool {
+    ![0, NETWORK, TIME].contains(&address)
+}
+
 /// Returns the address of each register of an access.
 fn registers(access: &Access) -> impl Iterator<Item = u64> {
     let step = u64::from(access.increments);
@@ -297,7 +275,7 @@ fn registers(access: &Access) -> impl Iterator<Item = u64> {
 impl Memory for Map<'_, '_> {
     fn authorise(&self, access: &Access) -> Result<(), Refusal> {
         let reads = access.operation == Operation::Read;
-        let is_allowed = |address| if reads { self.value(address).is_some() } else { self.is_writable(address) };
+        let is_allowed = |address| self.value(address).is_some() && (reads || is_writable(address));
         let is_whole = access.length > 0 && access.length.is_multiple_of(REGISTER);
         if is_whole && registers(access).all(is_allowed) { Ok(()) } else { Err(Refusal::NotAuthorised) }
     }

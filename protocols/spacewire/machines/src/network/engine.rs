@@ -11,9 +11,6 @@ use crate::time::Picos;
 /// step.
 const STEPS_WITHOUT_BATCH: usize = 4;
 
-/// How old a run of NULLs becomes, in picoseconds, until it is recorded though it goes on.
-const NULLS_RECORDED_AFTER: u64 = 1_000_000_000;
-
 impl<O: Observer> Network<O> {
     /// Runs a link between two nodes.
     pub(super) fn run_link(&mut self, first: usize, until: u64) {
@@ -155,11 +152,10 @@ impl<O: Observer> Network<O> {
                 this.inject(planned.fault);
             }
         }
-        while let Some((_, code)) = this.broadcasts.front().copied().filter(|(at, _)| *at <= now) {
-            this.broadcasts.pop_front();
-            if this.runs() {
-                this.end.send_broadcast(code);
-            }
+        if let Some((_, code)) = this.time_code.take_if(|(at, _)| *at <= now)
+            && this.runs()
+        {
+            this.end.send_time_code(code);
         }
         if this.ready_at <= now {
             this.ready_at = NEVER;
@@ -167,9 +163,6 @@ impl<O: Observer> Network<O> {
         if this.sink_at <= now {
             this.sink_at = NEVER;
             self.sink(port, now);
-        }
-        if self.ports[port].stall_at <= now {
-            self.change_stalls(port, now);
         }
         if self.ports[port].watchdog_at <= now {
             self.ports[port].watchdog_at = NEVER;
@@ -194,18 +187,6 @@ impl<O: Observer> Network<O> {
         self.count_nulls(port, count);
         self.ports[port].transmit_at = self.ports[port].boundary;
         self.touch(port);
-    }
-
-    /// Records NULLs of idle transmitters that are old, so that every record before a time has been made.
-    pub(super) fn settle_nulls(&mut self) {
-        let before = self.now.saturating_sub(NULLS_RECORDED_AFTER);
-        for port in 0..self.ports.len() {
-            if self.ports[port].idle && self.ports[port].boundary < before {
-                let count = self.ports[port].nulls_before(self.now);
-                self.count_nulls(port, count);
-            }
-        }
-        self.observer.settled(Picos(before));
     }
 
     /// Counts NULLs that an idle transmitter sent.
@@ -386,11 +367,11 @@ impl<O: Observer> Network<O> {
                 // An FCT may be due: the far end has used credit, and the host may have taken the N-char.
                 self.wake(port, now);
             }
-            Received::Broadcast(code) => {
-                self.record(now, port, Record::Broadcast(code));
+            Received::TimeCode(code) => {
+                self.record(now, port, Record::TimeCode(code));
                 match self.ports[port].owner {
-                    Owner::Node(node) => self.broadcast_to_node(node, code, now),
-                    Owner::Router(router, number) => self.forward_broadcast(router, number, code, now),
+                    Owner::Node(node) => self.nodes[node].time_code(code, now),
+                    Owner::Router(router, number) => self.forward_time_code(router, number, code, now),
                 }
             }
             Received::Nothing => {
@@ -548,7 +529,7 @@ fn assemble(escaped: &mut bool, character: Character) -> Option<Arrival> {
         (false, Character::Eep) => Code::Eep,
         (false, Character::Data(byte)) => Code::Data(byte),
         (true, Character::Fct) => Code::Null,
-        (true, Character::Data(byte)) => Code::Broadcast(byte),
+        (true, Character::Data(byte)) => Code::TimeCode(byte),
         (true, _) => return Some(Arrival::Error(LinkError::Escape)),
     };
     Some(Arrival::Code(code))

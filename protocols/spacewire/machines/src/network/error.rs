@@ -77,18 +77,6 @@ pub enum BuildError {
         /// The time.
         picos: u64,
     },
-    /// An interrupt that ends before it may change.
-    #[error(
-        "interrupts of router `{router}` last for {timeout} ps, and do not change for {change} ps: they have to last for longer"
-    )]
-    InterruptTimeout {
-        /// The name of the router.
-        router: String,
-        /// How long an interrupt lasts.
-        timeout: u64,
-        /// How long it does not change.
-        change: u64,
-    },
     /// A cable that is too long.
     #[error("a cable of {nanos} ns: it can have 5000 ns at the most")]
     Cable {
@@ -161,14 +149,6 @@ pub enum UseError {
     /// Too many faults wait for their time.
     #[error("64 faults wait at {place} already")]
     TooManyFaults {
-        /// The place.
-        place: Place,
-    },
-    /// A host that is to stop again would not have gone on meanwhile, or would stop for no time.
-    #[error(
-        "{place}: a host stops for longer than no time, and ends that before it stops again; make `lasts` shorter, or `every` longer"
-    )]
-    EndlessStall {
         /// The place.
         place: Place,
     },

@@ -2,17 +2,15 @@
 use alloc::collections::VecDeque;
 use alloc::string::String;
 
-use super::port::{NEVER, Port, SECOND, bit_time};
+use super::port::{NEVER, SECOND};
 use super::queue::{Incoming, Outgoing};
 use super::run::end_of_packet;
-use super::stalls::Stalls;
 use super::{EndOfPacket, Network, NodeSettings, Observer, SendError, Sink};
 use crate::character::Code;
-use crate::end::CREDIT_MAX;
 use crate::time::Picos;
 
-/// Broadcast codes that a node keeps for its host.
-const BROADCASTS: usize = 64;
+/// Time-codes that a node keeps for its host.
+const TIME_CODES: usize = 64;
 
 /// A node and its host's queues.
 #[derive(Debug)]
@@ -24,14 +22,13 @@ pub(super) struct Node {
     pub(super) incoming: Incoming,
     /// N-chars in the receive buffer, and whether they count there. An EEP that an error left does not.
     pub(super) buffer: VecDeque<(Code, bool)>,
-    pub(super) broadcasts: VecDeque<(Picos, u8)>,
+    pub(super) time_codes: VecDeque<(Picos, u8)>,
     /// Whether the rest of a packet is dropped that was too long.
     skipping: bool,
     /// Packets that were cut because they were too long.
     pub(super) too_long: u64,
-    pub(super) stalls: Stalls,
     /// When the host may take the next N-char, if it takes them at a rate.
-    pub(super) next_take: u64,
+    next_take: u64,
     /// Whether a packet that arrives here ends a run that ends with an arrival.
     pub(super) is_watched: bool,
 }
@@ -45,22 +42,11 @@ impl Node {
             outgoing: Outgoing::default(),
             incoming: Incoming::default(),
             buffer: VecDeque::new(),
-            broadcasts: VecDeque::with_capacity(BROADCASTS),
+            time_codes: VecDeque::with_capacity(TIME_CODES),
             skipping: false,
             too_long: 0,
-            stalls: Stalls::default(),
             next_take: 0,
             is_watched: false,
-        }
-    }
-
-    /// Lets a host take at once whose time for an N-char is over before the next one has come, at this rate of the line: the shortest ones
-    /// have four bits.
-    pub(super) fn meet_line(&mut self, rate: u64) {
-        if let Sink::Rate(taken) = self.settings.sink
-            && SECOND / taken.max(1) <= 4 * bit_time(rate)
-        {
-            self.settings.sink = Sink::AtOnce;
         }
     }
 
@@ -87,33 +73,16 @@ impl Node {
         })
     }
 
-    pub(super) fn broadcast(&mut self, code: u8, now: u64) {
-        if self.broadcasts.len() == BROADCASTS {
-            self.broadcasts.pop_front();
+    pub(super) fn time_code(&mut self, code: u8, now: u64) {
+        if self.time_codes.len() == TIME_CODES {
+            self.time_codes.pop_front();
         }
-        self.broadcasts.push_back((Picos(now), code));
-    }
-
-    /// Returns how long its host takes for an N-char, if that is as long as the line takes for one at the least, and nothing else is in the way: then
-    /// it is known when each N-char is taken. A host that takes nothing for a while does so behind it.
-    pub(super) fn takes_slowly(&self, port: &Port, bit_in: u64) -> Option<u64> {
-        let counts = self.buffer.iter().all(|(_, counts)| *counts);
-        let fits = counts && port.end.settings().buffer <= CREDIT_MAX && !self.skipping;
-        let byte = 10 * bit_in;
-        if self.stalls.takes_nothing_until.is_some() {
-            return fits.then_some(byte);
-        }
-        let Sink::Rate(rate) = self.settings.sink else { return None };
-        let interval = SECOND / rate.max(1);
-        // Without a time for the next one the receive queue is full.
-        let is_known = self.buffer.is_empty() == (port.sink_at == NEVER);
-        (interval >= byte && is_known && fits).then_some(interval)
+        self.time_codes.push_back((Picos(now), code));
     }
 
     /// Tells whether a packet that arrives in runs is received like any other.
     pub(super) fn takes_runs(&self) -> bool {
-        let takes_at_once = self.settings.sink == Sink::AtOnce && self.stalls.takes_nothing_until.is_none();
-        takes_at_once && self.buffer.is_empty() && !self.skipping
+        self.settings.sink == Sink::AtOnce && self.buffer.is_empty() && !self.skipping
     }
 
     /// Puts an N-char into the receive queue. Returns `false` if that is full.
@@ -152,10 +121,9 @@ impl Node {
 
 impl<O: Observer> Network<O> {
     pub(super) fn deliver_to_node(&mut self, node: usize, code: Code, counts: bool, now: u64) {
-        let takes_at_once = self.sink_of(node) == Some(Sink::AtOnce);
         let this = &mut self.nodes[node];
         let port = this.port;
-        let direct = takes_at_once && this.buffer.is_empty();
+        let direct = this.settings.sink == Sink::AtOnce && this.buffer.is_empty();
         if direct && this.accept(code, now) {
             return self.ports[port].end.take(u16::from(counts));
         }
@@ -165,9 +133,6 @@ impl<O: Observer> Network<O> {
 
     /// Takes up to `n` N-chars from the receive buffer. Returns how many it took.
     pub(super) fn take_from(&mut self, node: usize, n: usize, now: u64) -> usize {
-        if self.sink_of(node).is_none() {
-            return 0;
-        }
         let this = &mut self.nodes[node];
         let port = this.port;
         let mut taken = 0;
@@ -190,16 +155,16 @@ impl<O: Observer> Network<O> {
         if self.nodes[node].buffer.is_empty() {
             return;
         }
-        match self.sink_of(node) {
-            Some(Sink::AtOnce) => _ = self.take_from(node, usize::MAX, now),
-            Some(Sink::Rate(_)) => self.arm_sink(node, now),
-            Some(Sink::Asked) | None => {}
+        match self.nodes[node].settings.sink {
+            Sink::AtOnce => _ = self.take_from(node, usize::MAX, now),
+            Sink::Rate(_) => self.arm_sink(node, now),
+            Sink::Asked => {}
         }
     }
 
     fn arm_sink(&mut self, node: usize, now: u64) {
         let this = &self.nodes[node];
-        if matches!(self.sink_of(node), Some(Sink::Rate(_))) && self.ports[this.port].sink_at == NEVER {
+        if matches!(this.settings.sink, Sink::Rate(_)) && self.ports[this.port].sink_at == NEVER {
             let port = this.port;
             self.ports[port].sink_at = this.next_take.max(now);
             self.ports[port].set_alarm();

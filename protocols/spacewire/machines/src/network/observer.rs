@@ -41,8 +41,8 @@ pub enum Record<'a> {
         /// How it ended.
         end: EndOfPacket,
     },
-    /// A broadcast code arrived.
-    Broadcast(u8),
+    /// A time-code arrived.
+    TimeCode(u8),
     /// Packets in routers wait for each other in a circle. The place is one of those that wait.
     Deadlock(&'a Deadlock),
 }
@@ -50,19 +50,13 @@ pub enum Record<'a> {
 /// Receives a record for everything that happens in a network.
 ///
 /// The records of one place and kind come in the order of time. Those of different places may be out of order by as much
-/// as one call of [`run_until`](super::Network::run_until) spans, and runs of NULLs come when they end: sort them by their time if that matters,
-/// up to the time that [`settled`](Self::settled) says.
+/// as one call of [`run_until`](super::Network::run_until) spans: sort them by their time if that matters.
 pub trait Observer {
     /// Whether records are made at all. `()` observes nothing and costs nothing.
     const ACTIVE: bool = true;
 
     /// Takes a record.
     fn record(&mut self, at: Picos, place: Place, record: Record<'_>);
-
-    /// Takes note that every record of a time before `before` has been made.
-    fn settled(&mut self, before: Picos) {
-        let _ = before;
-    }
 }
 
 impl Observer for () {

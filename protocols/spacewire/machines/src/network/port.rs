@@ -3,7 +3,6 @@ use alloc::collections::VecDeque;
 
 use super::random_bits::Flips;
 use super::router::PortFaults;
-use crate::broadcast::Broadcast;
 use crate::character::{Character, Code};
 use crate::end::{Counts, DISCONNECTED, End, Fault, LinkError, START_UP_RATE, Sent, State};
 use crate::time::Picos;
@@ -13,10 +12,6 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// Picoseconds in a second.
 pub(super) const SECOND: u64 = 1_000_000_000_000;
-
-/// Broadcast codes that wait in a router for their time to leave a port; with more of them the first one is lost. It is twice as many as all
-/// interrupts and acknowledgements.
-const BROADCASTS: usize = 128;
 
 /// The part of the network that an end belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +84,6 @@ pub(super) struct Port {
     pub(super) unbalanced: bool,
     /// When the host takes the next N-char.
     pub(super) sink_at: u64,
-    /// When a host begins or ceases to stand still.
-    pub(super) stall_at: u64,
     /// When the next N-char of the wormhole through this output is ready.
     pub(super) ready_at: u64,
     /// When an N-char left a router's buffer here last, and how many that counted there left at that time.
@@ -99,21 +92,16 @@ pub(super) struct Port {
     /// When the watchdog of this input looks.
     pub(super) watchdog_at: u64,
     pub(super) watchdog: u64,
-    /// Broadcast codes that leave later, in the order of their times: those that a router forwards or a node acknowledges.
-    pub(super) broadcasts: VecDeque<(u64, u8)>,
+    /// A time-code that a router forwards, and when.
+    pub(super) time_code: Option<(u64, u8)>,
     /// The earliest of the rare times.
     pub(super) alarm: u64,
     pub(super) faults: PortFaults,
 }
 
-/// Returns how long a bit lasts at a rate.
-pub(super) const fn bit_time(rate: u64) -> u64 {
-    (SECOND + rate / 2) / rate
-}
-
 impl Port {
     pub(super) fn new(end: End, owner: Owner, rate: u64, cable: u64, flips: Option<Flips>) -> Self {
-        let bit_run = bit_time(rate);
+        let bit_run = (SECOND + rate / 2) / rate;
         let bit_start = SECOND / START_UP_RATE;
         Port {
             end,
@@ -139,13 +127,12 @@ impl Port {
             after_nchars: None,
             unbalanced: false,
             sink_at: NEVER,
-            stall_at: NEVER,
             ready_at: NEVER,
             left_at: NEVER,
             left: 0,
             watchdog_at: NEVER,
             watchdog: NEVER,
-            broadcasts: VecDeque::new(),
+            time_code: None,
             alarm: NEVER,
             faults: PortFaults::default(),
         }
@@ -186,22 +173,6 @@ impl Port {
         self.planned.insert(behind, planned);
     }
 
-    /// Plans a broadcast code, behind those that are due before it.
-    pub(super) fn plan_broadcast(&mut self, at: u64, code: u8) {
-        if self.broadcasts.len() >= BROADCASTS {
-            self.broadcasts.pop_front();
-        }
-        let behind = self.broadcasts.iter().position(|(other, _)| *other > at).unwrap_or(self.broadcasts.len());
-        self.broadcasts.insert(behind, (at, code));
-    }
-
-    /// Returns whether one of these interrupts or acknowledgements has still to leave, which are one in each bit.
-    pub(super) fn holds_interrupt(&self, any_of: u64) -> bool {
-        let is_one =
-            |code: u8| Broadcast::of(code).extended_interrupt().is_some_and(|number| any_of >> number & 1 != 0);
-        self.end.holds_interrupt(any_of) || self.broadcasts.iter().any(|(_, code)| is_one(*code))
-    }
-
     /// Returns the bit time of a code that begins now.
     pub(super) fn bit(&self) -> u64 {
         if self.runs() { self.bit_run } else { self.bit_start }
@@ -221,16 +192,16 @@ impl Port {
         event.min(self.transmit_at.saturating_mul(2).saturating_add(1))
     }
 
-    /// Returns the earliest of the rare times but that of the next N-char through an output, or to a host.
-    pub(super) fn alarm_but_nchars(&self) -> u64 {
+    /// Returns the earliest of the rare times but that of the next N-char through an output.
+    pub(super) fn alarm_but_ready(&self) -> u64 {
         let planned = self.planned.front().map_or(NEVER, |planned| planned.at);
-        let broadcast = self.broadcasts.front().map_or(NEVER, |(at, _)| *at);
-        planned.min(broadcast).min(self.watchdog_at).min(self.stall_at)
+        let time_code = self.time_code.map_or(NEVER, |(at, _)| at);
+        planned.min(time_code).min(self.sink_at).min(self.watchdog_at)
     }
 
     /// Brings [`alarm`](Self::alarm) up to date.
     pub(super) fn set_alarm(&mut self) {
-        self.alarm = self.alarm_but_nchars().min(self.sink_at).min(self.ready_at);
+        self.alarm = self.alarm_but_ready().min(self.ready_at);
     }
 
     /// Returns the time of the last transition before the transmitter stops at `now`.

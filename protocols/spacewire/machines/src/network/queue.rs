@@ -76,8 +76,6 @@ pub(super) struct Outgoing {
     rest: usize,
     /// Whether anything of the front packet has been sent.
     begun: bool,
-    /// The bytes of a packet behind which it is not given any further.
-    hold: Option<usize>,
 }
 
 impl Outgoing {
@@ -98,36 +96,11 @@ impl Outgoing {
         }
     }
 
-    /// Returns the bytes of the front packet that have not been sent, and its end. Where the packet is held, there are those in front of that
-    /// place alone, and nothing behind them.
+    /// Returns the bytes of the front packet that have not been sent, and its end.
     #[inline]
     pub(super) fn front(&self) -> Option<(&[u8], EndOfPacket)> {
-        let (length, end) = self.packets.front()?;
-        let given = match self.hold {
-            None => self.rest,
-            Some(after) => self.given(*length, after)?,
-        };
-        Some((&self.bytes.as_slice()[..given], *end))
-    }
-
-    /// Returns how many bytes of the front packet may leave if it is held behind `after` bytes; `None` if it stands there.
-    #[cold]
-    fn given(&self, length: usize, after: usize) -> Option<usize> {
-        let sent = length - self.rest;
-        if length <= after || sent > after {
-            return Some(self.rest);
-        }
-        Some(after - sent).filter(|given| *given > 0)
-    }
-
-    /// Returns behind how many bytes packets are held.
-    pub(super) fn hold(&self) -> Option<usize> {
-        self.hold
-    }
-
-    /// Holds packets behind so many bytes, or lets them go on.
-    pub(super) fn set_hold(&mut self, after: Option<usize>) {
-        self.hold = after;
+        let (_, end) = self.packets.front()?;
+        Some((&self.bytes.as_slice()[..self.rest], *end))
     }
 
     /// Takes note that `n` bytes of the front packet have been sent.

@@ -5,11 +5,8 @@
 //! idle transmitter commits itself to nothing, and is woken by what is committed elsewhere. Inputs of routers look at headers and
 //! ends of packets at their times, before the choices of transmitters at the same time.
 //!
-//! A host that takes slowly takes at times that are known, one that stands still takes nothing before it goes on, and a line with bit errors
-//! is right up to the next of them.
-//!
 //! A batch begins while all links that run are undisturbed, and ends before the next alarm or bit error, and soon after a packet for a
-//! configuration port. Errors, faults, broadcast codes and hosts that take when they are asked, or faster than the line brings, are left to the other engine.
+//! configuration port. Errors, faults, time-codes and hosts that do not take at once are left to the other engine.
 mod enter;
 mod leave;
 mod side;
@@ -40,22 +37,11 @@ pub(super) struct Scratch {
     bytes: Vec<u8>,
 }
 
-/// An arrival that the observer is told of.
+/// The arrival of the first character of a packet, or of its end.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     at: u64,
-    what: Marked,
-}
-
-/// An arrival by its kind.
-#[derive(Debug, Clone, Copy)]
-enum Marked {
-    /// The first character of a packet.
-    Begin,
-    /// A byte of a line with bit errors.
-    Byte(u8),
-    /// The end of a packet with this many bytes.
-    End(u64, EndOfPacket),
+    end: Option<(u64, EndOfPacket)>,
 }
 
 /// The links of a network's routers while they run undisturbed.
@@ -355,15 +341,10 @@ impl<O: Observer> Batch<'_, O> {
             Kind::Data => {
                 side.received.data += count;
                 if side.open.is_none() {
-                    side.mark::<O>(arrive, Marked::Begin);
+                    side.mark::<O>(arrive, None);
                     if self.bytes.first() == Some(&0) && matches!(side.owner, Owner::Router(..)) {
                         // A command for the configuration port changes the network: the batch ends before it can be whole.
                         self.horizon = self.horizon.min(arrive + self.ahead - 1);
-                    }
-                }
-                if O::ACTIVE && side.is_noisy {
-                    for (number, byte) in (0..).zip(&self.bytes) {
-                        side.mark::<O>(arrive + number * length, Marked::Byte(*byte));
                     }
                 }
                 side.open = Some(side.open.unwrap_or(0) + count);
@@ -372,51 +353,41 @@ impl<O: Observer> Batch<'_, O> {
             Kind::End(code, _) => {
                 side.received.count(code, 1);
                 if side.open.is_none() {
-                    side.mark::<O>(arrive, Marked::Begin);
+                    side.mark::<O>(arrive, None);
                 }
                 let packet = side.open.take().unwrap_or(0);
-                side.mark::<O>(arrive, Marked::End(packet, end_of_packet(code)));
+                side.mark::<O>(arrive, Some((packet, end_of_packet(code))));
                 Run { kind: Kind::End(code, packet), ..run }
             }
         };
         match side.owner {
-            Owner::Node(node) => self.pass_to_host(at, node, run),
+            Owner::Node(node) => {
+                while side.runs.front().is_some_and(|first| first.last() < self.now) {
+                    side.runs.pop_front();
+                }
+                side.runs.push_back(run);
+                let Node { incoming, is_watched, .. } = &mut self.network.nodes[node];
+                match run.kind {
+                    Kind::Data => {
+                        incoming.begin(Picos(arrive));
+                        incoming.append(&self.bytes);
+                    }
+                    // An end with nothing before it is an empty packet, and discarded.
+                    Kind::End(code, _) if incoming.is_open() => {
+                        incoming.end(end_of_packet(code), Picos(arrive));
+                        if *is_watched && let Some(early) = self.network.early {
+                            // Others may have committed themselves up to so far ahead.
+                            self.horizon = self.horizon.min(arrive.max(early).max(self.now + self.ahead));
+                        }
+                    }
+                    Kind::End(..) => {}
+                }
+                side.make_room(Room { at: arrive, count, spacing: length });
+                let due = side.due;
+                self.wake(at, due);
+            }
             Owner::Router(router, input) => self.arrive(at, router, input, run),
         }
-    }
-
-    /// Passes N-chars to the host of a node, at the times at which it takes them. The bytes of data are in `bytes`.
-    #[inline(always)]
-    fn pass_to_host(&mut self, at: usize, node: usize, run: Run) {
-        let side = &mut self.sides[at];
-        let (taken, spacing) = if side.interval == 0 {
-            while side.runs.front().is_some_and(|first| first.last() < self.now) {
-                side.runs.pop_front();
-            }
-            (run.arrive, run.length)
-        } else {
-            (side.take_slowly(run, self.now), side.interval)
-        };
-        side.runs.push_back(run);
-        let Node { incoming, is_watched, .. } = &mut self.network.nodes[node];
-        match run.kind {
-            Kind::Data => {
-                incoming.begin(Picos(taken));
-                incoming.append(&self.bytes);
-            }
-            // An end with nothing before it is an empty packet, and discarded.
-            Kind::End(code, _) if incoming.is_open() => {
-                incoming.end(end_of_packet(code), Picos(taken));
-                if *is_watched && let Some(early) = self.network.early {
-                    // Others may have committed themselves up to so far ahead.
-                    self.horizon = self.horizon.min(taken.max(early).max(self.now + self.ahead));
-                }
-            }
-            Kind::End(..) => {}
-        }
-        side.make_room(Room { at: taken, count: run.count, spacing });
-        let due = side.due;
-        self.wake(at, due);
     }
 
     fn record(&mut self, time: u64, at: usize, record: Record<'_>) {
@@ -425,9 +396,9 @@ impl<O: Observer> Batch<'_, O> {
 }
 
 impl Side {
-    fn mark<O: Observer>(&mut self, at: u64, what: Marked) {
+    fn mark<O: Observer>(&mut self, at: u64, end: Option<(u64, EndOfPacket)>) {
         if O::ACTIVE {
-            self.marks.push_back(Mark { at, what });
+            self.marks.push_back(Mark { at, end });
         }
     }
 }

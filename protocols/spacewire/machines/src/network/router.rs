@@ -5,17 +5,15 @@
 //! | 0 | the configuration port |
 //! | 1 to 31 | the output of this number; the byte is deleted |
 //! | 32 to 254 | an entry of the table: a set of outputs, any free one of which is taken |
-//! | 255 | reserved: the packet is spilled, unless the configuration port has set a route |
+//! | 255 | reserved: the packet is spilled |
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::broadcasts::InterruptRegister;
 use super::{BuildError, EndOfPacket, RouterSettings, RouterView};
 use crate::character::Code;
-use crate::end::Settings as EndSettings;
 
 /// Ports of a router, with the configuration port.
 pub(super) const PORTS: usize = 32;
@@ -68,12 +66,6 @@ pub struct PortFaults {
     pub replies_lost: u64,
     /// Time-codes that were not the one after the last, and so not forwarded.
     pub time_codes: u64,
-    /// Broadcast codes whose flags do not pass this router.
-    pub flags: u64,
-    /// Interrupts that were pending already or changed just before, and acknowledgements of others, which were not forwarded.
-    pub interrupts: u64,
-    /// How often the host of a node stopped to take or to give.
-    pub stalls: u64,
 }
 
 /// The routing table of a router: what its configuration port reads and writes.
@@ -104,14 +96,9 @@ impl Registers {
         if !(32..=254).contains(&address) {
             return Err(BuildError::Address { router: self.name.clone(), address });
         }
-        self.set_entry(address, route);
-        Ok(())
-    }
-
-    /// Sets or removes an entry of the table, in which devices have one of the reserved address 255, too.
-    pub(super) fn set_entry(&mut self, address: u8, route: Option<Route>) {
         // Bit 0 would be the configuration port, which has its own address.
         self.table[usize::from(address)] = route.map(|route| Route { outputs: route.outputs & !1, ..route });
+        Ok(())
     }
 
     /// Sets whether packets with a path address go before others.
@@ -203,14 +190,11 @@ pub(super) struct Router {
     pub(super) registers: Registers,
     /// The port of the network at each of its ports.
     pub(super) links: [Option<usize>; PORTS],
-    /// How its ports without a link would start.
-    pub(super) unlinked: Vec<EndSettings>,
     pub(super) inputs: Vec<Input>,
     pub(super) outputs: Vec<Output>,
     /// The inputs that wait for an output, one in each bit.
     pub(super) waiting: u32,
     pub(super) time: u8,
-    pub(super) interrupts: InterruptRegister,
     pub(super) configuration: Option<Box<dyn Configuration>>,
     /// The packet for the configuration port that arrives at each input.
     pub(super) collected: Vec<Vec<u8>>,
@@ -226,12 +210,10 @@ impl Router {
             name,
             settings,
             links: [None; PORTS],
-            unlinked: vec![EndSettings::default(); PORTS],
             inputs: (0..PORTS).map(input).collect(),
             outputs: (0..PORTS).map(output).collect(),
             waiting: 0,
             time: 0,
-            interrupts: InterruptRegister::default(),
             configuration: None,
             collected: vec![Vec::new(); PORTS],
             replies: VecDeque::new(),

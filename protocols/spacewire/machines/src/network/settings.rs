@@ -1,5 +1,4 @@
 //! How the nodes, links and routers of a network behave.
-use super::broadcasts::Broadcasting;
 use super::random_bits::BitErrors;
 use crate::end::{CREDIT_MAX, Settings as EndSettings};
 use crate::time::Picos;
@@ -32,21 +31,11 @@ pub struct NodeSettings {
     pub packets: usize,
     /// Bytes in each of the two queues. A longer packet cannot be sent, and is cut when it is received.
     pub bytes: usize,
-    /// Distributed interrupts that the node acknowledges by itself, one in each bit.
-    pub acknowledges: u32,
-    /// How long it takes to do so: longer than the time in which an interrupt does not change.
-    pub acknowledges_after: Picos,
 }
 
 impl Default for NodeSettings {
     fn default() -> Self {
-        NodeSettings {
-            sink: Sink::AtOnce,
-            packets: 65_536,
-            bytes: 16 << 20,
-            acknowledges: 0,
-            acknowledges_after: Picos::from_nanos(20_000),
-        }
+        NodeSettings { sink: Sink::AtOnce, packets: 65_536, bytes: 16 << 20 }
     }
 }
 
@@ -107,7 +96,7 @@ pub struct Latency {
     pub switch: Picos,
     /// The way of an N-char, five receive periods of which are the character itself.
     pub data: Clocks,
-    /// The way of a broadcast code, counted from its second character.
+    /// The way of a time-code, counted from its second character.
     pub time_code: Clocks,
 }
 
@@ -157,11 +146,6 @@ pub struct RouterSettings {
     pub start_on_request: bool,
     /// How long a packet may stand at an input without moving before it is cut, or `None` for ever.
     pub watchdog: Option<Picos>,
-    /// Whether the watchdog also cuts a packet that waits for outputs which other packets have. Sources conflict: the manual of the SpW-10X
-    /// (issue 3.4) says no, because the packet in front is watched itself; a vendor's user guide has it spilled.
-    pub watchdog_cuts_waiting: bool,
-    /// The broadcast codes that pass.
-    pub broadcasting: Broadcasting,
 }
 
 impl Default for RouterSettings {
@@ -172,8 +156,6 @@ impl Default for RouterSettings {
             when_down: WhenDown::Spill,
             start_on_request: false,
             watchdog: None,
-            watchdog_cuts_waiting: false,
-            broadcasting: Broadcasting::default(),
         }
     }
 }

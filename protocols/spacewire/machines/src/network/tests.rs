@@ -4,13 +4,11 @@ use alloc::vec::Vec;
 use super::*;
 use crate::end::{CREDIT_MAX, State};
 
-mod broadcasts;
 mod configuration;
 mod faults;
 mod links;
 mod properties;
 mod routers;
-mod stalls;
 
 fn micros(micros: u64) -> Picos {
     Picos::from_nanos(micros * 1_000)

@@ -277,14 +277,6 @@ impl<O: Observer> Network<O> {
             self.ports[port].watchdog_at = due;
             return;
         }
-        if let Worm::Waiting(route) = worm
-            && !this.settings.watchdog_cuts_waiting
-            && route.numbers().any(|output| matches!(this.outputs[usize::from(output)].source, Source::Input(_)))
-        {
-            // The packet in front has a watchdog of its own.
-            self.ports[port].watchdog_at = now + self.ports[port].watchdog;
-            return;
-        }
         self.spill(router, input, |faults| faults.watchdog += 1);
         if let Worm::Routed(output) = worm {
             let to = &mut self.routers[router].outputs[usize::from(output)];
@@ -296,6 +288,27 @@ impl<O: Observer> Network<O> {
             }
         }
         self.advance_input(router, input, now);
+    }
+
+    /// Forwards a time-code through all other ports, if it is the one after the last.
+    pub(super) fn forward_time_code(&mut self, router: usize, input: u8, code: u8, now: u64) {
+        let this = &mut self.routers[router];
+        let follows = (this.time + 1) & 63 == code & 63;
+        this.time = code & 63;
+        if !follows {
+            return self.count(router, input, |faults| faults.time_codes += 1);
+        }
+        let (links, latency) = (this.links, this.settings.latency);
+        let bit_in = links[usize::from(input)].map_or(0, |port| self.ports[port].bit());
+        for (number, port) in links.into_iter().enumerate() {
+            let Some(port) = port.filter(|port| number != usize::from(input) && self.ports[*port].runs()) else {
+                continue;
+            };
+            let this = &mut self.ports[port];
+            this.time_code = Some((now + latency.after_last_bit(latency.time_code, bit_in, this.bit()), code));
+            this.set_alarm();
+            self.touch(port);
+        }
     }
 
     fn collect(&mut self, router: usize, input: u8, now: u64) {
@@ -342,11 +355,7 @@ impl<O: Observer> Network<O> {
     fn port_views(&self, router: usize) -> [Option<PortView>; PORTS] {
         let this = &self.routers[router];
         core::array::from_fn(|number| {
-            let Some(port) = this.links[number] else {
-                let exists = (1..=usize::from(this.settings.ports)).contains(&number);
-                return exists.then(|| PortView::without_link(&this.unlinked[number]));
-            };
-            let port = &self.ports[port];
+            let port = &self.ports[this.links[number]?];
             let source = match this.outputs[number].source {
                 Source::Input(input) => Some(input),
                 Source::Free | Source::Ending => None,
@@ -373,15 +382,14 @@ impl<O: Observer> Network<O> {
         now: u64,
     ) {
         for number in 1..PORTS {
-            let Some(wanted) = wanted[number].filter(|wanted| before[number] != Some(*wanted)) else { continue };
-            let change = |settings: &mut crate::end::Settings| {
-                settings.link_start = wanted.link_start;
-                settings.auto_start = wanted.auto_start;
-                settings.disabled = wanted.disabled;
-            };
-            match self.routers[router].links[number] {
-                Some(port) => self.configure_end(port, change, now),
-                None => change(&mut self.routers[router].unlinked[number]),
+            let (Some(port), Some(wanted)) = (self.routers[router].links[number], wanted[number]) else { continue };
+            if before[number] != Some(wanted) {
+                let change = |settings: &mut crate::end::Settings| {
+                    settings.link_start = wanted.link_start;
+                    settings.auto_start = wanted.auto_start;
+                    settings.disabled = wanted.disabled;
+                };
+                self.configure_end(port, change, now);
             }
         }
     }
@@ -420,7 +428,7 @@ impl<O: Observer> Network<O> {
         stored
     }
 
-    pub(super) fn count(&mut self, router: usize, input: u8, count: impl FnOnce(&mut super::PortFaults)) {
+    fn count(&mut self, router: usize, input: u8, count: impl FnOnce(&mut super::PortFaults)) {
         if let Some(port) = self.routers[router].port(input) {
             count(&mut self.ports[port].faults);
         }

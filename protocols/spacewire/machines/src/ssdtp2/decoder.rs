@@ -75,13 +75,6 @@ impl Decoder {
         Ok(body.map(|(flag, body)| message(flag, body)))
     }
 
-    /// Returns the bytes of memory that packets take which have not arrived whole.
-    #[must_use]
-    #[inline]
-    pub fn retained(&self) -> usize {
-        self.stream.retained()
-    }
-
     /// Returns where the next bytes of the stream may be received directly, while much of a packet is outstanding.
     pub fn landing(&mut self) -> Option<&mut [u8]> {
         self.stream.landing()

@@ -13,11 +13,6 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Returns the bytes of memory that are in use.
-    pub(super) fn retained(&self) -> usize {
-        self.buffer.capacity()
-    }
-
     /// Returns the bytes that were gathered and not finished.
     #[inline]
     pub(super) fn len(&self) -> usize {

@@ -104,7 +104,6 @@ fn dies(name: &str, writes: bool) -> (String, String, String) {
         node: 0,
         attempts: 1,
         partial: false,
-        conflict: None,
         data: Default::default(),
     };
     let mut events = 0;

@@ -5,7 +5,7 @@ use hodo_farm::controller::Final;
 use hodo_farm::wire::Verdict;
 use hodo_io::{Clock, sleep, unix_time_ns};
 use hodo_machine::Instant;
-use hodo_store::{Conflict, Error, Record, Store};
+use hodo_store::{Error, Record, Store};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -64,10 +64,7 @@ impl Writer {
                 continue;
             }
             let time_ns = unix_time_ns();
-            let put = |store: &mut Store, verdict: &Final| match verdict.conflict {
-                Some(_) => store.put_conflict(&conflict(verdict, time_ns)),
-                None => store.put(&record(verdict, time_ns)).map(|_| ()),
-            };
+            let put = |store: &mut Store, verdict| store.put(&record(verdict, time_ns)).map(|_| ());
             let all_put = taken.iter().flatten().all(|verdict| self.attempt(|store| put(store, verdict)));
             if !all_put || !self.attempt(|store| store.commit().map(|_| ())) {
                 return;
@@ -190,9 +187,4 @@ fn record(verdict: &Final, time_ns: u64) -> Record<'_> {
         time_ns,
         data: &verdict.data,
     }
-}
-
-fn conflict(verdict: &Final, time_ns: u64) -> Conflict<'_> {
-    let Final { run, event, node: source, ref data, .. } = *verdict;
-    Conflict { run, event, source, time_ns, data }
 }

@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::client::tests::greeted;
 use crate::client::{Client, ClientConfig, Command, Data, Event, PEER, Path};
 use crate::wire::status::{self, Status};
 use crate::wire::{Order, Version};
@@ -24,13 +24,8 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        Bench::leaving(None)
-    }
-
-    /// Creates a client of a user who left the device with this next id.
-    fn leaving(left: Option<u16>) -> Self {
         let config = ClientConfig::new(Path::SharedUdp, Version::V2_0, Address::Node(1));
-        let client = Client::new(ClientConfig { order: Order::Big, left, ..config });
+        let client = Client::new(ClientConfig { order: Order::Big, ..config });
         let mut bench = Bench { client, now: Instant::ZERO, events: Vec::new() };
         assert!(bench.sent().is_empty());
         bench.client.handle(bench.now, Input::Opened(PEER, &Ends::nodes(0, 1)));
@@ -120,10 +115,14 @@ fn a_write_has_an_id_where_nobody_elses_has() {
         bench.wait(125);
     }
     bench.hear_status(STATUS);
-    assert_eq!(bench.sent(), [[0x2000_01F0, 0x2000_011F, 0x20, 7]], "one status decides, and opens");
-    bench.hear(&[0x2000_01F0, 0x2000_0110]);
+    let greeting = bench.sent();
+    assert!(!is_status_request(&greeting[0]), "one status decides, and opens");
+    let greeting: Vec<u8> = greeting[0].iter().flat_map(|word| word.to_be_bytes()).collect();
+    bench.client.handle(bench.now, Input::Received(PEER, &greeted(&greeting)));
+    assert_eq!(bench.sent(), [[0x2000_02F0, 0x2000_011F, 0x20, 7]]);
+    bench.hear(&[0x2000_02F0, 0x2000_0110]);
     bench.ask(READ);
-    assert_eq!(bench.sent(), [[0x2000_02F0, 0x2001_010F, 0x10]], "so is the order kept");
+    assert_eq!(bench.sent(), [[0x2000_03F0, 0x2001_010F, 0x10]], "so is the order kept");
 }
 
 #[test]
@@ -162,81 +161,16 @@ fn a_read_that_is_sent_again_does_not_find_what_was_written_after_it() {
 }
 
 #[test]
-fn a_device_that_tells_no_status_is_written_to_without_ids_and_given_up_in_time() {
+fn a_device_that_tells_no_status_is_given_up_in_time() {
     let mut bench = Bench::new();
     bench.ask(WRITE);
-    for _ in 0..2 {
-        let sent = bench.sent();
-        assert!(sent.len() == 1 && is_status_request(&sent[0]), "{sent:?}");
+    for _ in 0..8 {
+        assert_eq!(bench.sent().len(), 1);
         bench.wait(125);
     }
-    assert_eq!(bench.sent(), [[0x2000_00F0, 0x2000_011F, 0x20, 7]]);
-    assert!(bench.client.is_without_status());
-    bench.hear(&[0x2000_00F0, 0x2000_0110]);
-    assert_eq!(bench.sent().len(), 0);
-    assert_eq!(bench.events(), [Event::Done { tag: 2, data: Data::Written }]);
-    bench.ask(WRITE);
-    assert_eq!(bench.sent().len(), 1, "it is not asked again so soon");
-    bench.wait(1000);
     assert!(bench.sent().is_empty());
     let events = bench.events();
-    assert!(matches!(events[..], [Event::Failed { tag: 2, .. }]), "{events:?}");
-}
-
-#[test]
-fn a_status_that_makes_no_sense_is_none() {
-    let mut bench = Bench::new();
-    bench.ask(WRITE);
-    assert_eq!(bench.sent().len(), 1);
-    bench.hear(&[0x2000_00F1, 1, 2]);
-    assert_eq!(bench.sent(), [[0x2000_00F0, 0x2000_011F, 0x20, 7]]);
-    assert!(bench.client.is_without_status());
-}
-
-/// Has a device that others number packets for do two packets of a call, and restart in between, or not.
-#[test]
-fn a_restart_within_several_packets_without_ids_fails_the_last() {
-    for next_id in [9, 12, 1, 5] {
-        let mut bench = Bench::new();
-        bench.ask(WRITE);
-        assert_eq!(bench.sent().len(), 1);
-        bench.hear_status(Status { next_id: 9, ..STATUS });
-        assert_eq!(bench.sent(), [[0x2000_00F0, 0x2000_011F, 0x20, 7]]);
-        bench.ask(Command::Write { tag: 3, address: 0x20, word: 8 });
-        bench.hear(&[0x2000_00F0, 0x2000_0110]);
-        assert_eq!(bench.sent(), [[0x2000_00F0, 0x2001_011F, 0x20, 8]]);
-        assert_eq!(bench.events(), [Event::Done { tag: 2, data: Data::Written }]);
-        bench.hear(&[0x2000_00F0, 0x2001_0110]);
-        for _ in 0..2 {
-            let sent = bench.sent();
-            assert!(sent.len() == 1 && is_status_request(&sent[0]), "it is asked for again when it is late: {sent:?}");
-            assert!(bench.events().is_empty(), "kept back");
-            bench.wait(125);
-        }
-        bench.hear_status(Status { next_id, ..STATUS });
-        assert!(bench.sent().is_empty());
-        let told = bench.events();
-        if next_id >= 9 {
-            assert_eq!(told, [Event::Done { tag: 3, data: Data::Written }]);
-        } else {
-            let error = Error::Restarted;
-            assert_eq!(told, [Event::Failed { tag: 3, address: 0x20, error, taken: Vec::new() }]);
-        }
-    }
-}
-
-#[test]
-fn a_device_that_was_left_with_its_next_id_gets_ids_again() {
-    for (left, is_numbered) in [(Some(9), true), (Some(8), false), (None, false)] {
-        let mut bench = Bench::leaving(left);
-        bench.ask(WRITE);
-        assert_eq!(bench.sent().len(), 1);
-        bench.hear_status(Status { next_id: 9, ..STATUS });
-        let sent = bench.sent();
-        let write = sent.iter().find(|packet| packet.len() == 4).expect("the write");
-        assert_eq!(write[0], if is_numbered { 0x2000_09F0 } else { 0x2000_00F0 });
-        bench.hear(&[write[0], 0x2000_0110]);
-        assert!(bench.sent().is_empty());
-        assert_eq!(bench.client.next_id(), is_numbered.then_some(10));
-    }
+    assert!(matches!(events[..], [Event::Failed { tag: 2, .. }, Event::Down(_), Event::Ready]), "{events:?}");
+    bench.ask(READ);
+    assert_eq!(bench.sent().len(), 1, "and asked again");
 }

@@ -6,8 +6,6 @@ use hodo_machine::Ends;
 
 const PEER: Peer = Peer(Peer::FIRST_ACCEPTED);
 const COUNTER: u32 = 3;
-/// A packet that reads the counter.
-const READ: [u8; 12] = [0x20, 0, 0, 0xF0, 0x20, 0, 1, 0x0F, 0, 0, 0, COUNTER as u8];
 
 fn faulty(transport: Transport, faults: Faults) -> FaultyDevice {
     let registers = Registers::new([Register::word(COUNTER).counting()]).expect("it is one");
@@ -27,7 +25,9 @@ fn asked(device: &mut FaultyDevice, transport: Transport, count: u64) -> Vec<(u6
     let mut out = Outbox::new();
     for now in 0..count + 1000 {
         if now < count {
-            let bytes = if transport == Transport::Stream { framed(&READ) } else { READ.to_vec() };
+            let mut packet = vec![0x20, 0, 0, 0xF0, 0x20, 0, 1, 0x0F];
+            packet.extend_from_slice(&COUNTER.to_be_bytes());
+            let bytes = if transport == Transport::Stream { framed(&packet) } else { packet };
             device.handle(micros(now), Input::Received(PEER, &bytes));
         } else {
             device.handle(micros(now), Input::Elapsed);
@@ -179,32 +179,6 @@ fn a_stream_that_makes_no_sense_ends_here_too() {
     let mut device = faulty(Transport::Stream, Faults::default());
     device.handle(Instant::ZERO, Input::Received(PEER, b"GET / HTTP/1.1"));
     let mut out = Outbox::new();
-    assert!(matches!(device.poll(Instant::ZERO, &mut out), Output::Event(DeviceEvent::Misbehaved(PEER, ..))));
+    assert!(matches!(device.poll(Instant::ZERO, &mut out), Output::Event(DeviceEvent::Misbehaved(PEER, _))));
     assert!(matches!(device.poll(Instant::ZERO, &mut out), Output::Close(PEER)));
-}
-
-#[test]
-fn packets_on_their_way_are_charged_and_of_too_many_the_first_are_lost() {
-    let way = Way { delay: Duration::from_secs(1), ..Way::default() };
-    let config = DeviceConfig::new(Transport::Datagram, Version::V2_0);
-    let device = Device::new(DeviceConfig { allowance: crate::device::allowance(200_000), ..config });
-    let mut device = FaultyDevice::new(device, Faults { request: way, ..Faults::default() });
-    let good = Peer(PEER.0 + 1);
-    for (number, peer) in [(0, PEER), (1, good)] {
-        device.handle(Instant::ZERO, Input::Opened(peer, &Ends::nodes(0, number)));
-    }
-    device.handle(Instant::ZERO, Input::Received(good, &READ));
-    for number in 0..1000 {
-        device.handle(Instant::from_nanos(number), Input::Received(PEER, &READ));
-        assert!(device.charges().expect("it charges").bytes() <= 200_000);
-    }
-    let (mut out, mut sent) = (Outbox::new(), Vec::new());
-    while let Output::Send(peer) = device.poll(Instant::from_nanos(2_000_000_000), &mut out) {
-        sent.push(peer);
-        out.clear();
-    }
-    assert_eq!(sent[0], good);
-    assert_eq!(sent.len() as u64, 1001 - device.faults().requests_lost);
-    assert!((100..400).contains(&sent.len()), "{}", sent.len());
-    assert_eq!(device.charges().expect("it charges").bytes(), 0);
 }

@@ -177,18 +177,6 @@ fn a_module_over_a_module() {
 }
 
 #[test]
-fn nodes_that_only_group_others_overlap_nothing() {
-    let group = |id: &str, bits: &str| format!("<node id='{id}'>{bits}</node>");
-    let (one, other) = ("<node id='a' mask='3'/><node id='b' address='1' mask='3'/>", "<node id='c' mask='4'/>");
-    let table = |more: &str| read(&format!("<node>{}{}{more}</node>", group("g", one), group("h", other)));
-    assert_eq!(found(&table("")), Vec::<String>::new());
-    assert_eq!(found(&table("<node id='i'><node id='d' mask='6'/></node>")), ["g.a i.d", "h.c i.d"]);
-    // With an address it is a register, and so is one with nothing in it.
-    assert_eq!(found(&table("<node id='r' address='0'><node id='d' mask='8'/></node>")), ["g.a r", "h.c r"]);
-    assert_eq!(found(&table("<node id='r'/>")), ["g.a r", "h.c r"]);
-}
-
-#[test]
 fn an_overlap_names_both_places() {
     let told = |xml: &str| {
         let report = check("t.xml", &Shelf::default().with("t.xml", xml), &Limits::default());

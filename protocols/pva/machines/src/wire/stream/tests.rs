@@ -174,15 +174,3 @@ fn buffers_are_used_again_and_arrays_become_aligned() {
     assert!(buffers <= SPENT + 1, "{places:X?}");
     assert_eq!(kept.len(), 80_000);
 }
-
-#[test]
-fn another_protocol_is_recognised_by_its_first_byte_alone() {
-    // TLS's alert is 7 bytes, less than a header.
-    let alert = [0x15, 3, 3, 0, 2, 2, 0x28];
-    for count in 1..=alert.len() {
-        for chunk in [1, count] {
-            assert_eq!(read(&alert[..count], chunk, false), Err(Error::NotPva { first: 0x15 }));
-        }
-    }
-    assert_eq!(read(&[0xCA, 2, 0x40], 3, false), Ok(vec![]));
-}

@@ -29,11 +29,11 @@ impl<O: Observer> Network<O> {
                 horizon = horizon.min(runs_at_least(pair).saturating_sub(1));
                 continue;
             }
-            if !(0..2).all(|at| is_undisturbed(pair[at]) && self.is_simple(pair[at], pair[1 - at].bit_run)) {
+            if !pair.into_iter().all(|port| is_undisturbed::<O>(port) && self.is_simple(port)) {
                 return None;
             }
             for port in pair {
-                horizon = horizon.min(port.alarm_but_nchars().saturating_sub(1)).min(port.right_until());
+                horizon = horizon.min(port.alarm_but_ready().saturating_sub(1)).min(port.right_until());
                 first = first.min(port.key() >> 1);
                 patience = patience.min(port.watchdog);
             }
@@ -64,12 +64,9 @@ impl<O: Observer> Network<O> {
     }
 
     /// Tells whether what an end receives needs nothing but room, and knows how much of it there is.
-    fn is_simple(&self, port: &Port, bit_in: u64) -> bool {
+    fn is_simple(&self, port: &Port) -> bool {
         match port.owner {
-            Owner::Node(node) => {
-                let node = &self.nodes[node];
-                node.takes_runs() || node.takes_slowly(port, bit_in).is_some()
-            }
+            Owner::Node(node) => self.nodes[node].takes_runs(),
             Owner::Router(router, input) => {
                 let input = &self.routers[router].inputs[usize::from(input)];
                 port.end.settings().buffer <= CREDIT_MAX
@@ -118,7 +115,6 @@ impl<O: Observer> Batch<'_, O> {
         }
         for at in ends() {
             self.take_stored(at);
-            self.take_untaken(at);
             self.take_line(at);
         }
         for at in ends() {
@@ -131,12 +127,10 @@ impl<O: Observer> Batch<'_, O> {
     }
 
     fn take_over(&mut self, at: usize) {
-        let is_noisy = self.network.ports[at ^ 1].flips.is_some();
         let port = &mut self.network.ports[at];
         let side = &mut self.sides[at];
         side.reset();
         (side.owner, side.bit, side.cable) = (port.owner, port.bit_run, port.cable);
-        side.is_noisy = is_noisy;
         (side.boundary, side.idle) = (port.boundary, port.idle);
         side.credit = u64::from(port.end.credit());
         let taken = port.end.promised() + port.end.filled() + CREDIT_OF_FCT;
@@ -180,36 +174,6 @@ impl<O: Observer> Batch<'_, O> {
                     side.runs.push_back(Run { arrive: stored.arrived, count: 1, length, kind: Kind::End(code, 0) });
                 }
             }
-        }
-    }
-
-    /// Takes over what a host that is slow has yet to take, and when it takes it.
-    fn take_untaken(&mut self, at: usize) {
-        let Owner::Node(node) = self.sides[at].owner else { return };
-        let (far_bit, port) = (self.sides[at ^ 1].bit, &mut self.network.ports[at]);
-        let this = &mut self.network.nodes[node];
-        let Some(interval) = this.takes_slowly(port, far_bit) else { return };
-        let next_take = match this.stalls.takes_nothing_until {
-            Some(until) => until,
-            None if port.sink_at == NEVER => this.next_take,
-            None => port.sink_at,
-        };
-        port.sink_at = NEVER;
-        port.set_alarm();
-        let buffer = core::mem::take(&mut this.buffer);
-        let side = &mut self.sides[at];
-        (side.interval, side.next_take, side.took) = (interval, next_take, next_take);
-        for (code, _) in buffer {
-            let kind = match code {
-                Code::Data(byte) => {
-                    self.bytes.clear();
-                    self.bytes.push(byte);
-                    Kind::Data
-                }
-                // Whether it ends something is all that counts of what has arrived.
-                code => Kind::End(code, u64::from(self.network.nodes[node].incoming.is_open())),
-            };
-            self.pass_to_host(at, node, Run { arrive: 0, count: 1, length: 0, kind });
         }
     }
 

@@ -2,7 +2,7 @@
 use super::super::port::{Cargo, Flight, NEVER};
 use super::super::router::{Input, Stored, Worm};
 use super::super::{Network, Observer, Record};
-use super::{Batch, Kind, Marked, Owner};
+use super::{Batch, Kind, Owner};
 use crate::character::Code;
 use crate::end::Counts;
 use crate::time::Picos;
@@ -14,7 +14,6 @@ impl<O: Observer> Batch<'_, O> {
         let ends = || links.iter().flat_map(|first| [*first, *first + 1]);
         for at in ends() {
             match self.sides[at].owner {
-                Owner::Node(node) if self.sides[at].interval > 0 => self.return_from_slow_node(at, node),
                 Owner::Node(node) => self.return_from_node(at, node),
                 Owner::Router(router, input) => self.return_from_router(at, router, input),
             }
@@ -59,66 +58,6 @@ impl<O: Observer> Batch<'_, O> {
             }
         }
         side.open = incoming.open();
-    }
-
-    /// Puts back what a slow host has not taken by the horizon: into the receive buffer, or on the line.
-    fn return_from_slow_node(&mut self, at: usize, node: usize) {
-        let (side, this, port) = (&mut self.sides[at], &mut self.network.nodes[node], &mut self.network.ports[at]);
-        let (mut next_take, mut sink_at) = (side.took, NEVER);
-        while let (Some(run), Some(first)) = (side.runs.pop_back(), side.takes.pop_back()) {
-            let has_taken = self.horizon.checked_sub(first).map_or(0, |span| (span / side.interval + 1).min(run.count));
-            if has_taken > 0 {
-                next_take = first + has_taken * side.interval;
-            }
-            if has_taken == run.count {
-                break;
-            }
-            // What stood in the buffer when the batch began has no length.
-            let arrived = if run.length == 0 { run.count } else { run.arrived(self.horizon) };
-            if arrived > has_taken {
-                sink_at = first + has_taken * side.interval;
-            }
-            let missing = run.count - arrived;
-            match run.kind {
-                Kind::End(code, packet) => {
-                    if packet > 0 {
-                        this.incoming.reopen();
-                    }
-                    if missing > 0 {
-                        side.open = Some(packet).filter(|packet| *packet > 0);
-                        side.returned.count(code, 1);
-                        port.inbound.push_front(flight(run.arrive, run.length, code));
-                    } else {
-                        this.buffer.push_front((code, true));
-                    }
-                }
-                Kind::Data => {
-                    let bytes = this.incoming.take_back((run.count - has_taken) as usize);
-                    if missing > 0 {
-                        side.open = side.open.map(|open| open - missing).filter(|open| *open > 0);
-                        side.returned.data += missing;
-                    }
-                    for (number, byte) in bytes.into_iter().enumerate().rev() {
-                        let number = has_taken + number as u64;
-                        let code = Code::Data(byte);
-                        if number < arrived {
-                            this.buffer.push_front((code, true));
-                        } else {
-                            port.inbound.push_front(flight(run.arrive + number * run.length, run.length, code));
-                        }
-                    }
-                }
-            }
-            if has_taken > 0 {
-                break;
-            }
-        }
-        port.end.fill(this.buffer.len() as u16);
-        if this.stalls.takes_nothing_until.is_none() {
-            this.next_take = next_take;
-            port.sink_at = sink_at;
-        }
-        port.set_alarm();
     }
 
     fn return_from_router(&mut self, at: usize, router: usize, input: u8) {
@@ -189,10 +128,9 @@ impl<O: Observer> Batch<'_, O> {
 
     fn settle(&mut self, at: usize) {
         while let Some(mark) = self.sides[at].marks.pop_front().filter(|mark| mark.at <= self.horizon) {
-            let record = match mark.what {
-                Marked::Begin => Record::PacketBegins,
-                Marked::Byte(byte) => Record::Received(byte),
-                Marked::End(length, end) => Record::PacketEnds { length, end },
+            let record = match mark.end {
+                None => Record::PacketBegins,
+                Some((length, end)) => Record::PacketEnds { length, end },
             };
             self.record(mark.at, at, record);
         }

@@ -62,12 +62,6 @@ pub(super) struct Side {
     /// N-chars that arrive here or stand in the buffer, and the bytes of those at a router.
     pub(super) runs: Ring<Run>,
     pub(super) bytes: Bytes,
-    /// How long a host that is slow takes for an N-char, 0 if it takes each as it arrives; when it takes the first one of each of the runs, when
-    /// the next one behind them all, and when the next one behind those that it has taken.
-    pub(super) interval: u64,
-    pub(super) takes: Ring<u64>,
-    pub(super) next_take: u64,
-    pub(super) took: u64,
     /// How many N-chars these are, at a router.
     pub(super) standing: u64,
     /// When the router looks at the first of the runs.
@@ -80,8 +74,6 @@ pub(super) struct Side {
     /// Codes that arrived in the batch, or will after it if `returned` does not say how many of them.
     pub(super) received: Counts,
     pub(super) returned: Counts,
-    /// Whether what arrives here may have bit errors, so that the observer is told of each byte.
-    pub(super) is_noisy: bool,
     /// Beginnings and ends of packets that arrive, for the observer.
     pub(super) marks: VecDeque<Mark>,
 }
@@ -110,10 +102,6 @@ impl Default for Side {
             fcts: Ring::default(),
             runs: Ring::default(),
             bytes: Bytes::default(),
-            interval: 0,
-            takes: Ring::default(),
-            next_take: 0,
-            took: 0,
             standing: 0,
             look: NEVER,
             open: None,
@@ -121,7 +109,6 @@ impl Default for Side {
             sent: Counts::default(),
             received: Counts::default(),
             returned: Counts::default(),
-            is_noisy: false,
             marks: VecDeque::new(),
         }
     }
@@ -137,8 +124,6 @@ impl Side {
         self.marks.clear();
         (self.sent, self.received, self.returned) = Default::default();
         self.standing = 0;
-        self.takes.clear();
-        self.interval = 0;
         (self.from, self.to) = (None, None);
         (self.idle, self.wake, self.resume, self.look) = (true, NEVER, NEVER, NEVER);
     }
@@ -205,24 +190,6 @@ impl Side {
         if self.due == NEVER {
             self.account();
         }
-    }
-
-    /// Plans when a slow host takes N-chars. Returns when it takes the first one.
-    #[cold]
-    pub(super) fn take_slowly(&mut self, run: Run, now: u64) -> u64 {
-        while let (Some(first), Some(taken)) = (self.runs.front(), self.takes.front()) {
-            let behind = taken + first.count * self.interval;
-            if behind > now {
-                break;
-            }
-            self.took = behind;
-            self.runs.pop_front();
-            self.takes.pop_front();
-        }
-        let taken = run.arrive.max(self.next_take);
-        self.next_take = taken + run.count * self.interval;
-        self.takes.push_back(taken);
-        taken
     }
 
     /// Finds when the next FCT is due.

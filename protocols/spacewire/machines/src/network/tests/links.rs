@@ -163,9 +163,9 @@ fn time_codes_go_between_the_bytes_of_a_packet() {
     network.run_until(micros(100));
     network.send(one, &packet(0, 1000), EndOfPacket::Eop).unwrap();
     network.run_until(micros(110));
-    network.broadcast(one, 1).unwrap();
+    network.time_code(one, 1).unwrap();
     network.run_until(micros(300));
-    let (at, code) = network.receive_broadcast(other).unwrap();
+    let (at, code) = network.receive_time_code(other).unwrap();
     assert_eq!(code, 1);
     // Behind the byte in progress: at most 10 bits, then 14.
     assert!(at > micros(110) && at <= micros(110) + Picos::from_nanos(120), "{at:?}");

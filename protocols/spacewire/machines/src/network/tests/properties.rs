@@ -62,15 +62,6 @@ fn random_link(random: &mut Random) -> LinkSettings {
     settings
 }
 
-fn random_stall(random: &mut Random, now: Picos) -> (Stall, StallTimes) {
-    let stall = if random.chance(0.5) { Stall::Taking } else { Stall::Giving { after: random.below(40) as usize } };
-    let most = pick(random, &[100_000, 3_000_000, 40_000_000]);
-    let lasts = 1 + random.below(most);
-    let every = random.chance(0.3).then(|| Picos(lasts + 1 + random.below(20_000_000)));
-    let lasts = if every.is_none() && random.chance(0.05) { None } else { Some(Picos(lasts)) };
-    (stall, StallTimes { first: now + Picos(random.below(20_000_000)), lasts, every })
-}
-
 fn random_length(random: &mut Random) -> usize {
     let most = pick(random, &[2, 20, 70, 600]);
     random.below(most) as usize
@@ -79,30 +70,27 @@ fn random_length(random: &mut Random) -> usize {
 /// All that happened, the packets that arrived, and what was counted.
 type Played<O> = (O, Vec<Packet>, String);
 
-/// Returns bit errors, for some of the seeds.
-fn random_errors(random: &mut Random) -> [Option<BitErrors>; 2] {
+/// Returns bit errors, for some of the seeds. An observer would be told of every byte then, and there would be no runs.
+fn random_errors<O: Observer>(random: &mut Random) -> [Option<BitErrors>; 2] {
     [(); 2].map(|()| {
         let rate = pick(random, &[0.0, 0.0, 1e-5, 1e-4, 1e-3]);
-        Some(BitErrors { rate, seed: random.bits() })
+        (!O::ACTIVE).then(|| BitErrors { rate, seed: random.bits() })
     })
 }
 
 /// Plays one scenario.
 fn play<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
     let random = &mut Random::new(seed);
-    let bit_errors = random_errors(random);
-    // An observer is told of every byte then, and there would be no runs.
-    let bit_errors = if O::ACTIVE { [None; 2] } else { bit_errors };
+    let bit_errors = random_errors::<O>(random);
     let link = LinkSettings { bit_errors, ..random_link(random) };
     let node = |random: &mut Random| NodeSettings {
         packets: pick(random, &[10_000, 10_000, 60, 3]),
         bytes: pick(random, &[1 << 20, 1 << 20, 5_000, 700]),
         sink: if random.chance(0.9) { Sink::AtOnce } else { Sink::Rate(3_000_000) },
-        ..NodeSettings::default()
     };
     let nodes = [node(random), node(random)];
     let (mut network, one, other) = pair_with(&link, nodes, engine, O::default());
-    let (busy, faulty, stalled) = (random.unit(), random.chance(0.3), random.chance(0.3));
+    let (busy, faulty) = (random.unit(), random.chance(0.3));
     let mut packets = Vec::new();
     for number in 0..60 {
         for node in [one, other] {
@@ -111,15 +99,11 @@ fn play<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
                 _ = network.send(node, &packet(number, random_length(random)), end);
             }
             if random.chance(0.05) {
-                network.broadcast(node, number as u8).unwrap();
+                network.time_code(node, number as u8).unwrap();
             }
             if faulty && random.chance(0.03) {
                 let at = network.now() + Picos(random.below(30_000_000));
                 network.inject_at(node, pick(random, &FAULTS), at).unwrap();
-            }
-            if stalled && random.chance(0.03) {
-                let (stall, times) = random_stall(random, network.now());
-                network.stall(node, stall, times).unwrap();
             }
             if faulty && random.chance(0.02) {
                 network.inject_after(node, pick(random, &FAULTS), random.below(100)).unwrap();
@@ -179,15 +163,6 @@ fn assert_same_packets(seed: u64, ((), packets, counts): &Played<()>, ((), expec
     assert_eq!(wrong, None, "seed {seed}");
 }
 
-fn random_broadcasting(random: &mut Random) -> Broadcasting {
-    let interrupts = InterruptSettings {
-        acknowledged: random.chance(0.7),
-        timeout: Picos(pick(random, &[3_000_000, 100_000_000])),
-        change: Picos(pick(random, &[0, 2_000_000])),
-    };
-    pick(random, &[Broadcasting::TimeCodes, Broadcasting::AnyFlags, Broadcasting::Interrupts(interrupts)])
-}
-
 /// Builds a random network of routers: a tree or a ring, three nodes at each router.
 fn routed<O: Observer + Default>(random: &mut Random, engine: Engine) -> (Network<O>, Vec<NodeId>) {
     let mut builder = Builder::new();
@@ -199,7 +174,7 @@ fn routed<O: Observer + Default>(random: &mut Random, engine: Engine) -> (Networ
         let link = random_link(random);
         let rates = if is_uniform { [200_000_000; 2] } else { link.rates };
         let ends = if odd { link.ends } else { Default::default() };
-        LinkSettings { rates, ends, bit_errors: random_errors(random), ..link }
+        LinkSettings { rates, ends, bit_errors: random_errors::<O>(random), ..link }
     };
     let (mut nodes, mut ids): (_, Vec<RouterId>) = (Vec::new(), Vec::new());
     for at in 0..routers {
@@ -209,21 +184,13 @@ fn routed<O: Observer + Default>(random: &mut Random, engine: Engine) -> (Networ
             watchdog: random.chance(0.3).then(|| Picos(100_000_000 + random.below(200_000_000))),
             latency: pick(random, &[Latency::SPW_10X, Latency::SPW_10X, Latency::NONE]),
             start_on_request: random.chance(0.05),
-            broadcasting: random_broadcasting(random),
-            watchdog_cuts_waiting: random.chance(0.3),
         };
         ids.push(builder.router(&format!("router {at}"), settings).unwrap());
         for port in 1..=3u8 {
             let node = NodeSettings {
                 packets: pick(random, &[10_000, 10_000, 300, 60]),
                 bytes: pick(random, &[1 << 20, 1 << 20, 5_000, 700]),
-                sink: if random.chance(0.9) {
-                    Sink::AtOnce
-                } else {
-                    Sink::Rate(pick(random, &[100_000, 1_000_000, 3_000_000, 30_000_000, 60_000_000]))
-                },
-                acknowledges: if random.chance(0.3) { random.bits() as u32 } else { 0 },
-                acknowledges_after: Picos(pick(random, &[0, 1_000_000, 20_000_000])),
+                sink: if random.chance(0.98) { Sink::AtOnce } else { Sink::Rate(3_000_000) },
             };
             nodes.push(builder.node(&format!("node {at} {port}"), node).unwrap());
             let mut link = link(random);
@@ -297,7 +264,6 @@ fn play_routed<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
     let random = &mut Random::new(seed);
     let (mut network, nodes) = routed(random, engine);
     let (busy, faulty, coded) = (random.unit() * 0.97, random.chance(0.2), random.chance(0.3));
-    let stalled = random.chance(0.3);
     let stops = random.chance(0.5);
     nodes.iter().step_by(2).for_each(|node| network.watch(*node));
     let mut packets = Vec::new();
@@ -306,16 +272,11 @@ fn play_routed<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
             send_through(&mut network, &nodes, number, random);
         }
         if coded && random.chance(0.3) {
-            let code = if random.chance(0.5) { number as u8 } else { random.bits() as u8 };
-            network.broadcast(pick(random, &nodes), code).unwrap();
+            network.time_code(pick(random, &nodes), number as u8).unwrap();
         }
         if faulty && random.chance(0.1) {
             let at = network.now() + Picos(random.below(30_000_000));
             network.inject_at(pick(random, &nodes), pick(random, &FAULTS), at).unwrap();
-        }
-        if stalled && random.chance(0.2) {
-            let (stall, times) = random_stall(random, network.now());
-            network.stall(pick(random, &nodes), stall, times).unwrap();
         }
         let most = pick(random, &[100_000, 3_000_000, 20_000_000, 100_000_000]);
         let until = network.now() + Picos(random.below(most));
@@ -331,8 +292,7 @@ fn play_routed<O: Observer + Default>(seed: u64, engine: Engine) -> Played<O> {
             }
         }
     }
-    let registers = (0..network.routers.len()).map(|router| network.interrupts(RouterId(router)).unwrap());
-    let mut counts = format!("{:?}\n", registers.collect::<Vec<_>>());
+    let mut counts = String::new();
     for port in 0..network.ports.len() {
         let place = network.place(port);
         let end = network.end(place).unwrap();

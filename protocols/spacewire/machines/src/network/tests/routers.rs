@@ -111,40 +111,6 @@ fn a_group_takes_any_free_port() {
     assert_eq!([2, 3].map(|at| receive_all(&mut network, nodes[at]).len()), [1, 1]);
 }
 
-/// The other engine takes five to ten times as long.
-#[test]
-fn a_slow_host_and_a_noisy_line_that_is_observed_keep_nobody_from_runs() {
-    #[derive(Default)]
-    struct Deaf;
-    impl Observer for Deaf {
-        fn record(&mut self, _: Picos, _: Place, _: Record<'_>) {}
-    }
-    let mut builder = Builder::new();
-    let router = builder.router("router", four()).unwrap();
-    let errors = Some(BitErrors { rate: 1e-9, seed: 1 });
-    let nodes = [(1, Sink::AtOnce), (2, Sink::AtOnce), (3, Sink::Rate(1_000_000))].map(|(number, sink)| {
-        let node = builder.node(&number.to_string(), NodeSettings { sink, ..NodeSettings::default() }).unwrap();
-        let link = LinkSettings { bit_errors: [errors, None], ..LinkSettings::default() };
-        builder.link(node, (router, number), &link).unwrap();
-        node
-    });
-    let mut network = builder.build_with(Deaf).unwrap();
-    network.run_until(micros(100));
-    network.send(nodes[0], &addressed(&[2], 1, 1000), EndOfPacket::Eop).unwrap();
-    let now = network.now;
-    assert_eq!(network.run_routed_batch(now + 60_000_000), Some(now + 60_000_000));
-    network.run_until(micros(160));
-    // Also while the host takes what has arrived.
-    network.send(nodes[1], &addressed(&[3], 1, 1000), EndOfPacket::Eop).unwrap();
-    network.run_until(micros(190));
-    assert!(network.end(nodes[2]).unwrap().filled() > 40, "{:?}", network.end(nodes[2]));
-    let now = network.now;
-    let reached = network.run_routed_batch(now + 60_000_000);
-    assert!(reached.is_some(), "the next look for circles is at {}", network.next_check);
-    network.run_until(micros(1_300));
-    assert_eq!(network.receive(nodes[2]).unwrap().bytes, packet(1, 1000));
-}
-
 #[test]
 fn several_inputs_share_an_output_in_turn_and_priority_goes_first() {
     let (mut network, router, nodes) = star(four());
@@ -258,44 +224,24 @@ fn the_watchdog_cuts_a_packet_that_stands() {
 }
 
 #[test]
-fn a_packet_that_waits_for_a_moving_port_is_cut_on_request_alone() {
-    for watchdog_cuts_waiting in [false, true] {
-        let (mut network, router, nodes) =
-            star(RouterSettings { watchdog: Some(micros(100)), watchdog_cuts_waiting, ..four() });
-        // It takes 1 ms; the other one waits behind it.
-        network.send(nodes[0], &addressed(&[3], 1, 20_000), EndOfPacket::Eop).unwrap();
-        network.run_until(micros(110));
-        network.send(nodes[1], &addressed(&[3], 2, 40), EndOfPacket::Eop).unwrap();
-        network.run_until(micros(2_000));
-        let arrived = receive_all(&mut network, nodes[2]);
-        assert_eq!(arrived[0].bytes, packet(1, 20_000));
-        assert_eq!(
-            arrived.get(1).map(|packet| &packet.bytes[..]),
-            (!watchdog_cuts_waiting).then_some(&packet(2, 40)[..])
-        );
-        assert_eq!(network.faults((router, 2)).unwrap().watchdog, u64::from(watchdog_cuts_waiting));
-    }
-}
-
-#[test]
 fn time_codes_pass_packets_and_only_the_next_one_is_forwarded() {
     let (mut network, router, nodes) = star(four());
     network.send(nodes[2], &addressed(&[2], 1, 4000), EndOfPacket::Eop).unwrap();
     network.run_until(micros(150));
-    network.broadcast(nodes[0], 1).unwrap();
+    network.time_code(nodes[0], 1).unwrap();
     network.run_until(micros(152));
-    let (at, code) = network.receive_broadcast(nodes[1]).unwrap();
+    let (at, code) = network.receive_time_code(nodes[1]).unwrap();
     // 14 bits in, 360 ns through, 14 bits out, and a character in progress at each transmitter.
     assert_eq!(code, 1);
     assert!(((at - micros(150)).as_nanos() as i64 - 500).abs() <= 90, "{at:?}");
-    assert_eq!(network.receive_broadcast(nodes[3]).unwrap().1, 1);
-    assert_eq!(network.receive_broadcast(nodes[0]), None);
+    assert_eq!(network.receive_time_code(nodes[3]).unwrap().1, 1);
+    assert_eq!(network.receive_time_code(nodes[0]), None);
     for code in [1, 3, 4] {
-        network.broadcast(nodes[0], code).unwrap();
+        network.time_code(nodes[0], code).unwrap();
         network.run_until(network.now() + micros(5));
     }
-    assert_eq!(network.receive_broadcast(nodes[3]).unwrap().1, 4);
-    assert_eq!(network.receive_broadcast(nodes[3]), None);
+    assert_eq!(network.receive_time_code(nodes[3]).unwrap().1, 4);
+    assert_eq!(network.receive_time_code(nodes[3]), None);
     assert_eq!(network.faults((router, 1)).unwrap().time_codes, 2);
 }
 
