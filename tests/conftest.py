@@ -9,15 +9,21 @@ import pytest
 ABOUT = {"farm": "farm", "pva": "pva", "hub": "ipbus", "ipbus": "ipbus", "controlhub": "ipbus", "pingpong": "roce", "roce": "roce", "hdl": "spacewire", "spacewire": "spacewire", "dissector": "spacewire"}
 
 
+def pytest_addoption(parser):
+    parser.addoption("--stage", metavar="STAGE", help="run the tests of this stage of `./test long`, and no others")
+
+
 def pytest_configure(config):
+    config.addinivalue_line("markers", "long(stage): not part of `./test`, but of this stage of `./test long`")
     config.addinivalue_line("markers", "release: about time or scale, so that it needs the release build")
     config.addinivalue_line("markers", "alone: about a rate that another test beside it would change")
-    config.addinivalue_line("markers", "measured: about a share of a limit; what else a host does only lowers it, so there are four attempts")
+    config.addinivalue_line("markers", "measured: about a share of a limit; what else a host does only lowers it, so there are four attempts; part of `./test long timing` unless marked otherwise")
     for protocol in {*ABOUT.values(), "raw"}:
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
 
-def pytest_collection_modifyitems(items):
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
     for item in items:
         word = item.path.stem.removeprefix("test_").split("_")[0]
         item.add_marker(ABOUT.get(word, "raw"))
@@ -25,6 +31,16 @@ def pytest_collection_modifyitems(items):
             # Elsewhere other tests run beside it, and end.
             delay_s = 2 if "netns" in item.path.parts else 10
             item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=delay_s))
+    chosen = [item for item in items if stage_of(item) == config.option.stage]
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = chosen
+
+
+def stage_of(item):
+    """Returns the stage of `./test long` that a test is part of, or `None` for a test of `./test`."""
+    if mark := item.get_closest_marker("long"):
+        return mark.args[0]
+    return "timing" if item.get_closest_marker("measured") else None
 
 
 def pytest_sessionstart(session):

@@ -9,6 +9,7 @@ import pytest
 PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva", "roce", "ssdtp2", "spw"}
 
 
+@pytest.mark.long("demonstration")
 @pytest.mark.release
 def test_every_protocol_is_shown_in_under_a_minute(tmp_path):
     folder = tmp_path / "results"

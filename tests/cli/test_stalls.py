@@ -68,6 +68,7 @@ def stop(processes, after_s, for_s):
             process.send_signal(sent)
 
 
+@pytest.mark.long("timing")
 @pytest.mark.alone
 @pytest.mark.parametrize(
     "plan",

@@ -8,6 +8,7 @@ import pytest
 RUN = ["--duration", "200ms", "--warmup", "50ms", "--repeat", "2", "--quiet"]
 
 
+@pytest.mark.long("timing")
 @pytest.mark.parametrize("link", ["tcp", "udp", "unix", "ipbus"])
 def test_both_directions_have_a_row_each(link):
     out, back = command.bench(link, "--test", "rate", "--sizes", "1K", "--bidir", *RUN)

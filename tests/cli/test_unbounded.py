@@ -6,6 +6,7 @@ import pytest
 SHORT = ["--test", "rate", "--mode", "send", "--duration", "300ms", "--repeat", "2", "--quiet"]
 
 
+@pytest.mark.long("timing")
 def test_what_is_sent_stands_beside_what_arrives():
     (one,) = command.bench("udp", *SHORT, "--sizes", "1472", "--window", "none")
     sent, arrived = one["sent"], one["rate"]["payload_bits_per_s"]["median"]
@@ -30,6 +31,7 @@ def test_windows_and_none_are_measured_in_one_run():
     assert "sent" not in rows[0]
 
 
+@pytest.mark.long("timing")
 def test_it_paces_what_it_sends():
     (one,) = command.bench("udp", *SHORT, "--sizes", "1K", "--window", "none", "--pace", "20M")
     assert one["sent"]["payload_bits_per_s"] == pytest.approx(20e6, rel=0.1)

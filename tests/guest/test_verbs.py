@@ -2,10 +2,8 @@
 adapter as the far end.
 """
 
-import json
 import pathlib
 import re
-import subprocess
 
 import command
 import pytest
@@ -13,20 +11,13 @@ import pytest
 from guest import GUEST, HOST, UNTIL_IT_LISTENS
 from test_pingpong import listening, ours
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM, HODO = "/tmp/verbs_pingpong", "/tmp/hodo"
 
 
 @pytest.fixture(scope="session")
 def verbs(guest):
-    """The guest with our programs in it."""
-    # With the command, whose features are those of what is built already.
-    build = ["cargo", "build", "--release", "-p", "hodo-cli", "-p", "hodo-roce-host", "--example", "verbs_pingpong", "--message-format", "json"]
-    done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    built = [json.loads(line).get("executable") for line in done.stdout.splitlines()]
-    (program,) = filter(None, built)
-    guest.copy(program, PROGRAM)
+    """The guest with our programs in it: the example that `./test release` builds beside the command."""
+    guest.copy(pathlib.Path(command.HODO).parent / "examples/verbs_pingpong", PROGRAM)
     guest.install(command.HODO, HODO)
     return guest
 

@@ -8,6 +8,9 @@ import subprocess
 import sys
 
 import command
+import pytest
+
+pytestmark = pytest.mark.long("launch")
 
 EXAMPLE = command.ROOT / "docs/examples/reframe"
 

@@ -4,7 +4,10 @@ import re
 
 import command
 import farms
+import pytest
 import slurm
+
+pytestmark = pytest.mark.long("launch")
 
 FARM = """
 [run]

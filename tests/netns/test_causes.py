@@ -8,6 +8,8 @@ import bed
 import command
 import pytest
 
+pytestmark = pytest.mark.long("causes")
+
 # Runs more, or as many as go at once, where most do not name the cause.
 MORE = 2
 SHORT = ["--duration", "200ms", "--repeat", "1", "--warmup", "80ms", "--quiet"]

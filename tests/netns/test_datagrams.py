@@ -56,6 +56,7 @@ def test_a_pace_below_the_line_loses_nothing(wire):
 NO_WINDOW = ["--mode", "send", "--window", "none"]
 
 
+@pytest.mark.long("timing")
 @pytest.mark.parametrize("words", [["--mode", "send"], ["--mode", "receive"], ["--mode", "both"], NO_WINDOW, [*NO_WINDOW, "--count", "100000"]], ids=" ".join)
 def test_a_far_end_behind_a_link_that_goes_down_is_told(words):
     run = ["--test", "rate", "--sizes", "1200", "--pace", "20M", "--warmup", "50ms", "--repeat", "1", "--timeout", "1s", "--quiet"]

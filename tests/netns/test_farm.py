@@ -14,6 +14,8 @@ import shaped
 sys.path.append(str(command.ROOT / "benches/peers"))
 from processes import compiled
 
+pytestmark = pytest.mark.long("shaped")
+
 NODES = 20
 # The published study's event: 32,000 bytes behind a header of 12.
 SIZE, HEADER = 32_000, 12

@@ -26,6 +26,7 @@ def receivers(network):
         yield
 
 
+@pytest.mark.long("timing")
 def test_every_receiver_is_counted(network):
     with receivers(network):
         (one,) = command.bench(f"{GROUP}?receivers=2", *RUN, "--pace", "20M", "--device", "wire", prefix=network.at_controller())
@@ -35,6 +36,7 @@ def test_every_receiver_is_counted(network):
     assert all(each["lost"] == 0 and each["received"] >= one["operations"] for each in one["receivers"]), one["receivers"]
 
 
+@pytest.mark.long("timing")
 def test_the_receiver_that_misses_some_is_named_and_the_row_is_of_what_all_have(network):
     shaped.shape(network.switch, 10_000, "port2", how="change")
     try:
@@ -49,6 +51,7 @@ def test_the_receiver_that_misses_some_is_named_and_the_row_is_of_what_all_have(
     assert one["rate"]["payload_bits_per_s"]["median"] < 0.7 * one["sent"]["payload_bits_per_s"]
 
 
+@pytest.mark.long("timing")
 @pytest.mark.parametrize("starts_again", [False, True])
 def test_a_receiver_that_goes_while_it_is_measured_is_told(network, starts_again):
     link, run = f"{GROUP}?receivers=2", [*RUN, "--pace", "20M", "--device", "wire", "--timeout", "1s", "--json", "-"]

@@ -8,7 +8,9 @@ import command
 import contract
 import pytest
 
-# All of them take four minutes: `./test` runs one of each cause, shortly.
+pytestmark = pytest.mark.long("causes")
+
+# All of them take four minutes: `./test long causes` runs one of each cause, shortly.
 ALL = os.environ.get("HODO_WHY") == "all"
 SHORT = [] if ALL else ["--duration", "100ms"]
 # The share of rates that may be off: short runs differ more.

@@ -49,6 +49,7 @@ fn measured(protocol: &dyn Protocol, plan: &Plan, threads: usize) -> Run {
 }
 
 #[test]
+#[ignore = "timing"]
 fn updates_come_at_the_rate_that_is_asked_for() {
     let _alone = alone();
     for protocol in with_updates() {
@@ -66,6 +67,7 @@ fn updates_come_at_the_rate_that_is_asked_for() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn updates_come_as_fast_as_they_can() {
     let _alone = alone();
     for protocol in with_updates() {
@@ -91,6 +93,7 @@ fn both_ends_of_a_host_have_one_clock() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn another_peer_is_answered_and_a_stop_is_noticed_while_updates_flow() {
     let _alone = alone();
     for protocol in with_updates() {

@@ -582,6 +582,7 @@ mod tests {
     }
 
     #[test]
+    #[ignore = "timing"]
     fn two_that_spin_on_one_processor_let_each_other_run() {
         let cpu = affinity::allowed_cpus().unwrap().first().copied();
         let (kind, exchange) = (Kind::Tcp, Exchange::PingPong { answer: 64 });

@@ -70,6 +70,7 @@ fn median(mut spans: Vec<Duration>) -> Duration {
 }
 
 #[test]
+#[ignore = "timing"]
 fn sleeping_threads_look_in_at_once() {
     for threads in [1, 3] {
         stopped_after(threads, |_, bell, looks| {
@@ -80,6 +81,7 @@ fn sleeping_threads_look_in_at_once() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn a_busy_thread_looks_in_at_once() {
     stopped_after(1, |at, bell, looks| {
         let (is_over, mut stream) = (AtomicBool::new(false), TcpStream::connect(at.ip().unwrap()).unwrap());
@@ -99,6 +101,7 @@ fn a_busy_thread_looks_in_at_once() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn a_server_stops_at_once() {
     for threads in [1, 3] {
         let spans: Vec<_> = (0..TRIES).map(|_| stopped_after(threads, |_, _, _| {})).collect();

@@ -220,6 +220,7 @@ fn with_publisher(update: usize, period: Option<Duration>, body: impl FnOnce(&Ad
 }
 
 #[test]
+#[ignore = "timing"]
 fn hears_a_subscriber_that_reads_as_fast_as_it_is_sent_to() {
     let _alone = alone();
     for update in [32, 1024] {
@@ -241,6 +242,7 @@ fn hears_a_subscriber_that_reads_as_fast_as_it_is_sent_to() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn answers_others_while_a_subscriber_reads_as_fast_as_it_is_sent_to() {
     let _alone = alone();
     for update in [32, 1024] {
@@ -255,6 +257,7 @@ fn answers_others_while_a_subscriber_reads_as_fast_as_it_is_sent_to() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn stops_while_a_subscriber_reads_as_fast_as_it_is_sent_to() {
     let _alone = alone();
     for update in [32, 1024] {
@@ -268,6 +271,7 @@ fn stops_while_a_subscriber_reads_as_fast_as_it_is_sent_to() {
 }
 
 #[test]
+#[ignore = "timing"]
 fn a_machine_that_works_only_when_time_has_passed_keeps_time_on_a_busy_socket() {
     let _alone = alone();
     let period = Duration::from_millis(2);
@@ -286,6 +290,7 @@ fn a_machine_that_works_only_when_time_has_passed_keeps_time_on_a_busy_socket() 
 }
 
 #[test]
+#[ignore = "timing"]
 fn answers_others_over_udp_while_a_subscriber_is_sent_to_without_end() {
     let _alone = alone();
     for update in [32, 1024] {

@@ -3,9 +3,11 @@
 import time
 
 import command
+import pytest
 from bare import Board, Client, control, read
 
 
+@pytest.mark.long("timing")
 def test_the_first_request_after_a_board_is_back_is_served():
     # A board on a loaded machine is late; an eighth of the patience is what a probe waits for.
     with command.hub("--patience", "800ms") as hub, Board() as board, Client(hub.at, board.at) as client:

@@ -6,6 +6,7 @@ import threading
 import time
 
 import command
+import pytest
 from bare import Board
 from boards import through
 from traffic import SUMS, Worker, account, clock, working
@@ -25,6 +26,7 @@ def ours(uri, stop):
     return asked, done
 
 
+@pytest.mark.long("timing")
 def test_uhal_through_two_hubs_and_direct_loses_nothing_and_nobody_is_left_waiting():
     with command.hub("--patience", "4s") as one, command.hub("--patience", "4s") as other, Board() as device:
         direct = f"ipbusudp-2.0://{device.at}"
@@ -42,6 +44,7 @@ def test_uhal_through_two_hubs_and_direct_loses_nothing_and_nobody_is_left_waiti
             assert max(round_.ended - round_.began for round_ in each) < 2, "half of the hub's patience"
 
 
+@pytest.mark.long("timing")
 def test_boards_that_come_and_go_each_second_do_nothing_twice_and_serve_all_that_they_can():
     """Two boards, and for each uHAL through one hub and the other, with one packet and with several, uHAL and `hodo ipbus` beside
     them. A request can be served if the board is there from when it is made to when it is answered; the first one after the

@@ -84,6 +84,7 @@ def test_ten_thousand_records_are_found_and_got(tmp_path, monkeypatch):
         assert len(ioc.said("list", f"127.0.0.1:{ioc.port}").splitlines()) >= RECORDS
 
 
+@pytest.mark.long("timing")
 def test_a_monitor_survives_the_death_of_the_ioc():
     with peers.ioc() as first:
         with command.started("pva", "monitor", "-t", f"pva://127.0.0.1:{first.port}/T:calc") as monitor:
@@ -100,6 +101,7 @@ def test_a_monitor_survives_the_death_of_the_ioc():
                 assert time.monotonic() - began < 1.5
 
 
+@pytest.mark.long("timing")
 def test_an_ioc_that_stands_still_is_given_up_and_found_again(monkeypatch):
     monkeypatch.setenv("EPICS_PVA_CONN_TMO", "2")
     with peers.ioc() as peer:

@@ -111,6 +111,7 @@ def test_a_monitor_shows_each_update_and_ends_in_order(server):
         assert monitor.stdout.read() == ""
 
 
+@pytest.mark.long("timing")
 def test_a_monitor_goes_on_within_a_second_of_a_restart():
     with peers.p4p_server() as first:
         port = first.port
