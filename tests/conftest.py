@@ -8,6 +8,17 @@ import pytest
 # Which protocol a file of tests is about, by the first word of its name; every other file uses raw links.
 ABOUT = {"farm": "farm", "pva": "pva", "hub": "ipbus", "ipbus": "ipbus", "controlhub": "ipbus", "pingpong": "roce", "roce": "roce", "hdl": "spacewire", "spacewire": "spacewire", "dissector": "spacewire"}
 
+# The stages of `./test long`, and the folders that each of them runs.
+LONG = {
+    "timing": {"cli", "interop", "netns"},
+    "causes": {"netns"},
+    "doctor": {"netns"},
+    "shaped": {"netns"},
+    "guest": {"guest"},
+    "launch": {"launch"},
+    "demonstration": {"cli"},
+}
+
 
 def pytest_addoption(parser):
     parser.addoption("--stage", metavar="STAGE", help="run the tests of this stage of `./test long`, and no others")
@@ -38,9 +49,12 @@ def pytest_collection_modifyitems(config, items):
 
 def stage_of(item):
     """Returns the stage of `./test long` that a test is part of, or `None` for a test of `./test`."""
-    if mark := item.get_closest_marker("long"):
-        return mark.args[0]
-    return "timing" if item.get_closest_marker("measured") else None
+    mark = item.get_closest_marker("long")
+    stage = mark.args[0] if mark else "timing" if item.get_closest_marker("measured") else None
+    folder = item.path.relative_to(command.ROOT / "tests").parts[0]
+    if stage is not None and folder not in LONG.get(stage, ()):
+        raise pytest.UsageError(f"{item.nodeid} would never run: `./test long {stage}` does not run tests/{folder}")
+    return stage
 
 
 def pytest_sessionstart(session):
