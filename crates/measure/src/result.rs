@@ -56,7 +56,8 @@ pub struct Tool {
     pub name: String,
     /// The version of the program.
     pub version: String,
-    /// The commit that it was built from, where known.
+    /// The last commit that changed its sources, with `-dirty` where they had changes that were not committed. Null
+    /// where it was built without git.
     pub commit: Option<String>,
 }
 
