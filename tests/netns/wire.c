@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PACKET_MAX = 65536, IN_FLIGHT_MAX = 1 << 16, BATCH = 64 };
+enum { PACKET_MAX = 65536, IN_FLIGHT_MAX = 1 << 16, BATCH = 64, SWAPPED_MIN = 1000 };
 
 /* What the wire does to packets; 0 where it does nothing. Times are in nanoseconds, rates in bits per second. */
 struct settings {
@@ -91,9 +91,9 @@ static int passes(struct way *way, const struct settings *settings, int length, 
     return 1;
 }
 
-/* Lets two words near the end of a packet change places, which leaves the checksums of TCP and UDP as they are. */
+/* Lets two words in the middle of a packet change places, which leaves the checksums of TCP and UDP as they are. */
 static void swap(unsigned char *bytes, int length) {
-    unsigned char *place = bytes + (length - 16) / 2 * 2, word[2];
+    unsigned char *place = bytes + length / 4 * 2, word[2];
     memcpy(word, place, 2);
     memmove(place, place + 2, 2);
     memcpy(place + 2, word, 2);
@@ -120,7 +120,7 @@ static void take(struct way *way, const struct settings *settings, const unsigne
     *packet = (struct packet){due, length, malloc(length)};
     if (!packet->bytes) fail("malloc");
     memcpy(packet->bytes, bytes, length);
-    if (settings->swap > 0 && length > 200 && drawn() < settings->swap) swap(packet->bytes, length);
+    if (settings->swap > 0 && length > SWAPPED_MIN && drawn() < settings->swap) swap(packet->bytes, length);
     way->end++;
 }
 
