@@ -118,7 +118,7 @@ def announced(process, pattern):
     lines = queue.Queue()
     threading.Thread(target=forward, args=(process.stdout, lines), daemon=True).start()
     said = []
-    give_up = time.monotonic() + 10
+    give_up = time.monotonic() + BOUND_S
     while time.monotonic() < give_up:
         try:
             line = lines.get(timeout=0.1)
@@ -129,7 +129,7 @@ def announced(process, pattern):
         said.append(line)
         if found := re.search(pattern, line):
             return found
-    raise AssertionError(f"the server ({process.poll()}) did not say where it listens:\n{''.join(said)}")
+    raise AssertionError(f"the server ({process.poll()}) did not say {pattern!r}:\n{''.join(said)}")
 
 
 def place(uri):
@@ -144,7 +144,7 @@ def cpu_s(pid):
     return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
-def wait_until(condition, what, within=20):
+def wait_until(condition, what, within=BOUND_S):
     give_up = time.monotonic() + within
     while not condition():
         assert time.monotonic() < give_up, f"after {within} s still not so: {what}"

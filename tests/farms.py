@@ -61,7 +61,7 @@ class Controller(Daemon):
     def events(self):
         return self.farm()["events"]
 
-    def wait_for(self, condition, what, within=30):
+    def wait_for(self, condition, what, within=command.BOUND_S):
         command.wait_until(lambda: condition(self.farm()), what, within)
 
     def wait_for_nodes(self, count):
@@ -81,7 +81,7 @@ class Builder(Daemon):
     def state(self):
         return json.loads(self.page("/builder"))
 
-    def wait_for(self, condition, what, within=30):
+    def wait_for(self, condition, what, within=command.BOUND_S):
         command.wait_until(lambda: condition(self.state()), what, within)
 
 
