@@ -1,12 +1,12 @@
 """Our client finds the field's servers by search, name servers and beacons; each test has a port of its own for that."""
 
 import re
-import socket
 import time
 
 import command
 import peers
 import pytest
+from pva import udp_port
 
 GUID = r"0x[0-9A-F]{24}"
 
@@ -14,9 +14,7 @@ GUID = r"0x[0-9A-F]{24}"
 @pytest.fixture
 def port(monkeypatch):
     """The UDP port of searches and beacons, which our command takes from its environment."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("", 0))
-        number = free.getsockname()[1]
+    number = udp_port()
     for name, value in {
         "EPICS_PVA_BROADCAST_PORT": str(number), "EPICS_PVA_ADDR_LIST": "127.0.0.1", "EPICS_PVA_AUTO_ADDR_LIST": "NO",
     }.items():
