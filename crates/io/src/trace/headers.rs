@@ -69,8 +69,8 @@ impl Flow {
         }
         out.extend(payload);
         let sum = match checksum(sum_of(&out[start..]) + pseudo) {
-            // None at all, over UDP.
-            0 => 0xFFFF,
+            // A datagram's zero would say that it has none (RFC 768).
+            0 if protocol == UDP => 0xFFFF,
             sum => sum,
         };
         let at = start + if protocol == TCP { 16 } else { 6 };
@@ -155,6 +155,22 @@ mod tests {
         assert_eq!(out[28..], [1, 2, 3]);
         let pseudo = sum_of(&out[12..20]) + 17 + 11;
         assert_eq!(checksum(sum_of(&out[20..]) + pseudo), 0);
+    }
+
+    /// One packet in 65,536 has this sum.
+    #[test]
+    fn a_checksum_of_zero_is_written_as_ones_in_a_datagram_only() {
+        for (transport, at, written) in [(Transport::Datagram, 26, 0xFFFF), (Transport::Stream, 36, 0_u16)] {
+            let flow = flow("127.0.0.1:4000", "127.0.0.2:50001", transport);
+            let packet = |payload: &[u8]| {
+                let mut out = Vec::new();
+                flow.packet(Direction::Out, payload, &mut out);
+                out
+            };
+            let without = packet(&[0, 0]);
+            let with = packet(&without[at..at + 2]);
+            assert_eq!(with[at..at + 2], written.to_be_bytes(), "{transport:?}");
+        }
     }
 
     #[test]
