@@ -4,9 +4,11 @@ import contextlib
 import os
 import pathlib
 import queue
+import random
 import re
 import resource
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -19,6 +21,8 @@ HODO = os.environ.get("HODO", str(ROOT / "target/release/hodo"))
 BOUND_S = 60
 SHORT = ["--duration", "100ms", "--warmup", "20ms", "--repeat", "1", "--quiet"]
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Each holds the ports that a test of this process was given.
+CLAIMS = []
 
 
 def hodo(*arguments, within=BOUND_S, prefix=(), stdout=subprocess.PIPE):
@@ -136,6 +140,19 @@ def place(uri):
     """Host and port of a URI."""
     host, port = uri.split("://", 1)[1].split("/", 1)[0].split("?", 1)[0].rsplit(":", 1)
     return host.strip("[]"), int(port)
+
+
+def free_port(kind=socket.SOCK_STREAM, together=1):
+    """The first of so many free ports in a row. The kernel gives them to nobody who asks for any port, and no other test gets them."""
+    for first in random.sample(range(20_000, 32_769 - together), 1_000):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as claims:
+            for number in range(first, first + together):
+                claims.enter_context(socket.socket(socket.AF_UNIX)).bind(f"\0hodo-port-{number}")
+                with socket.socket(socket.AF_INET, kind) as found:
+                    found.bind(("", number))
+            CLAIMS.append(claims.pop_all())
+            return first
+    raise AssertionError(f"at 1,000 places there are no {together} free ports in a row")
 
 
 def cpu_s(pid):

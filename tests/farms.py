@@ -61,8 +61,8 @@ class Controller(Daemon):
     def events(self):
         return self.farm()["events"]
 
-    def wait_for(self, condition, what, within=command.BOUND_S):
-        command.wait_until(lambda: condition(self.farm()), what, within)
+    def wait_for(self, condition, what):
+        command.wait_until(lambda: condition(self.farm()), what)
 
     def wait_for_nodes(self, count):
         self.wait_for(lambda farm: farm["connections"]["nodes"] == count, f"{count} nodes are there")
@@ -81,8 +81,8 @@ class Builder(Daemon):
     def state(self):
         return json.loads(self.page("/builder"))
 
-    def wait_for(self, condition, what, within=command.BOUND_S):
-        command.wait_until(lambda: condition(self.state()), what, within)
+    def wait_for(self, condition, what):
+        command.wait_until(lambda: condition(self.state()), what)
 
 
 @contextlib.contextmanager
@@ -105,8 +105,8 @@ def node(controller, *options, **more):
         yield process
 
 
-def source(controller, *options, within=command.BOUND_S):
+def source(controller, *options):
     """Gives events to the end; answers what the source has said."""
-    done = command.hodo("farm", "source", "--to", controller.at, *options, within=within)
+    done = command.hodo("farm", "source", "--to", controller.at, *options)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
     return done.stdout

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import re
 import socket
 import threading
@@ -12,21 +11,9 @@ import command
 from p4p.client.thread import Context
 
 
-# Each holds a port that a test of this process was given.
-CLAIMS = []
-
-
 def udp_port():
-    """A free UDP port, for searches of one test. The kernel gives it to nobody who asks for any port, and no other test gets it."""
-    for number in random.sample(range(20_000, 32_768), 1_000):
-        claim = socket.socket(socket.AF_UNIX)
-        with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as found:
-            claim.bind(f"\0hodo-udp-{number}")
-            found.bind(("", number))
-            CLAIMS.append(claim)
-            return number
-        claim.close()
-    raise AssertionError("of 1,000 UDP ports none is free")
+    """A free UDP port, for searches of one test."""
+    return command.free_port(socket.SOCK_DGRAM)
 
 
 @contextlib.contextmanager

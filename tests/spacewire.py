@@ -2,30 +2,12 @@
 
 import contextlib
 import re
-import socket
 import threading
 
 import command
 
 ROUTER = 8
 HOST, SECOND, GRESB, MEMORY, ECHO = 1, 2, 3, 4, 5
-
-
-def free_ports(count, together=1):
-    """TCP ports that are free now; of each, so many in a row."""
-    found = []
-    while len(found) < count:
-        with contextlib.ExitStack() as held:
-            first = held.enter_context(socket.socket())
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
-            try:
-                for more in range(1, together):
-                    held.enter_context(socket.socket()).bind(("127.0.0.1", port + more))
-            except OSError:
-                continue
-            found.append(port)
-    return found
 
 
 class Bridge:
@@ -43,10 +25,10 @@ class Bridge:
 def bridge(folder, *options, change=lambda text: text, preset="lab", pages=None):
     """Runs the preset's network at free ports, with its pages at another."""
     shown = command.hodo("spacewire", "bridge", "--preset", preset, "--show").stdout
-    ssdtp2, second = free_ports(2)
-    (gresb,) = free_ports(1, together=2)
-    text = shown.replace("port = 10030", f"port = {ssdtp2}").replace("port = 10031", f"port = {second}")
-    text = change(text.replace("port = 3000", f"port = {gresb}"))
+    ssdtp2, second, gresb = command.free_port(), command.free_port(), command.free_port(together=2)
+    # The shortest first: one of the others may begin with it.
+    text = shown.replace("port = 3000", f"port = {gresb}")
+    text = change(text.replace("port = 10030", f"port = {ssdtp2}").replace("port = 10031", f"port = {second}"))
     file = folder / "network.toml"
     file.write_text(text)
     at = ["--metrics", f"127.0.0.1:{pages}"] if pages else ["--no-metrics"]

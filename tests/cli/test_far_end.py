@@ -66,8 +66,7 @@ def foreign_server(answer):
 
 
 def test_nothing_listens():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = command.free_port()
     for scheme in ("tcp", "udp"):
         uri = f"{scheme}://127.0.0.1:{port}"
         command.refused("bench", uri, *command.SHORT, status=1, says=[str(port)], within=NOTICED_S)

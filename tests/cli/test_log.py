@@ -60,7 +60,7 @@ def strangers(at, daemon=None):
         stranger(at)
     if daemon is not None:
         # A queue has to be full before a line is lost for want of a reader.
-        command.wait_until(lambda: [stranger(at) for _ in range(100)] and lost(daemon) > 0, "lines are lost", within=60)
+        command.wait_until(lambda: [stranger(at) for _ in range(100)] and lost(daemon) > 0, "lines are lost")
 
 
 def stranger(at):
@@ -258,7 +258,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path):
                 while ballast.write(bytes(512)) == 512:
                     pass
             # The file may have a page that is not full.
-            command.wait_until(lambda: stranger(at) or lost(daemon) > 0, "lines are lost", within=60)
+            command.wait_until(lambda: stranger(at) or lost(daemon) > 0, "lines are lost")
             (folder / "ballast").unlink()
             stranger(at)
             told = "of this log were lost before this one"

@@ -12,16 +12,10 @@ import pytest
 TESTS = ("send-lat", "send-bw", "write-lat", "write-bw", "read-lat", "read-bw", "atomic-lat", "atomic-bw")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @contextlib.contextmanager
 def server(*options):
     """A server on a free port, which is ended in any case."""
-    port = free_port()
+    port = command.free_port()
     line = [command.HODO, "pingpong", "-p", str(port), *options]
     process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     process.port = port
@@ -105,7 +99,7 @@ def test_an_impossible_option_is_named_with_its_remedy(options, said):
 
 
 def test_nothing_listens():
-    line = [command.HODO, "pingpong", "localhost", "-p", str(free_port())]
+    line = [command.HODO, "pingpong", "localhost", "-p", str(command.free_port())]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 1 and "start `hodo pingpong` or `ibv_rc_pingpong` there first" in done.stderr, done.stderr
 

@@ -150,8 +150,7 @@ def test_a_server_that_is_gone_ends_the_run_and_keeps_what_was_measured(harm, sa
 
 
 def test_nothing_and_something_else_on_the_port(far_end):
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = command.free_port()
     command.refused("bench", f"roce://127.0.0.1:{port}", *RUN, status=1, says=["refused", f"hodo serve roce://127.0.0.1:{port}"])
     with command.serving("tcp://127.0.0.1:0") as other:
         link = other.uri.replace("tcp", "roce")

@@ -34,19 +34,6 @@ def uri_of(scheme, far):
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def free_port(kind, host=OWN, count=1):
-    """A port of which the next ones are free, too."""
-    for _ in range(100):
-        with contextlib.ExitStack() as stack, contextlib.suppress(OSError, OverflowError):
-            first = stack.enter_context(socket.socket(socket.AF_INET, kind))
-            first.bind((host, 0))
-            port = first.getsockname()[1]
-            for number in range(1, count):
-                stack.enter_context(socket.socket(socket.AF_INET, kind)).bind((host, port + number))
-            return port
-    raise AssertionError(f"{host} has no {count} free ports")
-
-
 @pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
 @pytest.mark.parametrize(("dscp", "code", "ttl"), [("ef", EF, 9), ("1", LE, 255), ("af11", 10, 1)])
 def test_datagrams_carry_code_point_and_time_to_live(family, dscp, code, ttl):
@@ -64,7 +51,7 @@ def test_datagrams_carry_code_point_and_time_to_live(family, dscp, code, ttl):
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
 def test_the_far_end_finds_the_address_and_port_that_are_bound(kind):
     scheme = "udp" if kind == socket.SOCK_DGRAM else "tcp"
-    port = free_port(kind)
+    port = command.free_port(kind)
     with silent(socket.AF_INET, kind) as far:
         if kind == socket.SOCK_STREAM:
             far.listen()
@@ -79,7 +66,7 @@ def test_the_far_end_finds_the_address_and_port_that_are_bound(kind):
 
 @pytest.mark.parametrize(("scheme", "kind"), [("tcp", socket.SOCK_STREAM), ("udp", socket.SOCK_DGRAM)])
 def test_each_channel_has_the_next_port_in_every_step(scheme, kind):
-    first = free_port(kind, count=3)
+    first = command.free_port(kind, together=3)
     plan = ["--test", "channels", "--channels", "3", "--sizes", "64,1K", "--bind", f"{OWN}:{first}"]
     with command.serving(scheme) as server:
         rows = command.bench(server.uri, *plan, *command.SHORT)

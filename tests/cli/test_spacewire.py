@@ -121,7 +121,7 @@ def test_a_wrong_command_line_is_told(arguments, says):
 
 
 def test_nobody_there_is_told():
-    (port,) = spacewire.free_ports(1)
+    port = command.free_port()
     command.refused("spacewire", "read", f"ssdtp2://127.0.0.1:{port}", "0", status=1, says=[str(port), "refused", "hodo spacewire bridge"])
 
 

@@ -181,14 +181,14 @@ def test_a_bridge_that_is_stopped_is_no_clean_row_of_a_memory(tmp_path, plan):
 
 
 def test_a_row_says_how_far_the_bridge_fell_behind(tmp_path):
-    (pages,) = spacewire.free_ports(1)
+    pages = command.free_port()
     with spacewire.bridge(tmp_path, preset="cable", pages=pages) as bridge:
         link = f"{bridge.host}?back={bridge.ports[1]}&rate=200M&pages=127.0.0.1:{pages}"
         plan = ["--test", "rate", "--mode", "send", "--sizes", 60, "--window", 64]
         (row,) = command.bench(link, *QUICK, *plan)
         # A host that is busy may have taken the processor away, which the verdict tells then.
         assert 0 <= row["shortfall_s"] < 10 and ("behind its pace" in row["verdict"]["text"]) == (row["shortfall_s"] > 0)
-        (nobody,) = spacewire.free_ports(1)
+        nobody = command.free_port()
         for place, status, says in [("x", 2, "127.0.0.1:9209"), (f"127.0.0.1:{nobody}", 1, "--metrics")]:
             command.refused("bench", f"{bridge.host}?back={bridge.ports[1]}&pages={place}", *QUICK, *plan, status=status, says=[says])
 

@@ -102,7 +102,7 @@ def start(stack, made):
     """Starts the controller and a daemon for each node; answers whether all of them came up."""
     folder, environment = made.folder, made.environment
     host = socket.gethostname()
-    controller_port, *ports = free_ports(1 + len(NODES))
+    controller_port, *ports = (command.free_port() for _ in range(1 + len(NODES)))
     nodes = "\n".join(
         f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={CPUS} State=UNKNOWN"
         for name, port in zip(NODES, ports)
@@ -149,10 +149,3 @@ def end(process):
         except subprocess.TimeoutExpired:
             process.kill()
     process.wait()
-
-
-def free_ports(count):
-    """Ports that were free a moment ago, all different."""
-    with contextlib.ExitStack() as stack:
-        listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [listener.getsockname()[1] for listener in listeners]

@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import command
-from slurm import end, free_ports
+from slurm import end
 
 # A port that was free may be taken before the server has it.
 ATTEMPTS = 3
@@ -56,7 +56,7 @@ def server(folder):
         pathlib.Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     with contextlib.ExitStack() as stack:
         for attempt in range(ATTEMPTS):
-            (port,) = free_ports(1)
+            port = command.free_port()
             (folder / "server").write_text(SERVER.format(port=port, folder=folder), encoding="ascii")
             text = CLIENT.format(port=port, folder=folder, user=getpass.getuser())
             (folder / "client").write_text(text, encoding="ascii")

@@ -79,9 +79,7 @@ def test_every_packet_of_both_sides_is_marked(link, version):
 
 
 def test_an_adapter_in_software_marks_its_packets():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = command.free_port(socket.SOCK_DGRAM)
     with command.serving(f"roce://127.0.0.1:0?udp-port={port}", *MARKS) as server, captured(port) as packets:
         (one,) = command.bench(server.uri.split("?")[0], *RUN, *MARKS)
     assert one["operations"] > 0 and one["connection"] == {"dscp": EF, "ttl": TTL}

@@ -87,7 +87,7 @@ def box_program(tmp_path_factory):
 
 @pytest.fixture
 def box(box_program):
-    (port,) = spacewire.free_ports(1)
+    port = command.free_port()
     process = subprocess.Popen([box_program, "127.0.0.1", str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     process.uri = f"ssdtp2://127.0.0.1:{port}"
     assert process.stdout.readline() == "box\n"
