@@ -28,7 +28,6 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "long(stage): not part of `./test`, but of this stage of `./test long`")
     config.addinivalue_line("markers", "release: about time or scale, so that it needs the release build")
     config.addinivalue_line("markers", "alone: about a rate that another test beside it would change")
-    config.addinivalue_line("markers", "measured: about a share of a limit; what else a host does only lowers it, so there are four attempts; part of `./test long timing` unless marked otherwise")
     for protocol in {*ABOUT.values(), "raw"}:
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
@@ -38,10 +37,6 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         word = item.path.stem.removeprefix("test_").split("_")[0]
         item.add_marker(ABOUT.get(word, "raw"))
-        if item.get_closest_marker("measured"):
-            # Elsewhere other tests run beside it, and end.
-            delay_s = 2 if "netns" in item.path.parts else 10
-            item.add_marker(pytest.mark.flaky(reruns=3, reruns_delay=delay_s))
     chosen = [item for item in items if stage_of(item) == config.option.stage]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
@@ -50,7 +45,7 @@ def pytest_collection_modifyitems(config, items):
 def stage_of(item):
     """Returns the stage of `./test long` that a test is part of, or `None` for a test of `./test`."""
     mark = item.get_closest_marker("long")
-    stage = mark.args[0] if mark else "timing" if item.get_closest_marker("measured") else None
+    stage = mark.args[0] if mark else None
     folder = item.path.relative_to(command.ROOT / "tests").parts[0]
     if stage is not None and folder not in LONG.get(stage, ()):
         raise pytest.UsageError(f"{item.nodeid} would never run: `./test long {stage}` does not run tests/{folder}")

@@ -34,7 +34,7 @@ def rate(policy):
     return (received[1] - received[0]) / (end["uptime_s"] - begin["uptime_s"])
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 @pytest.mark.parametrize("policy", ["token-fifo", "least-outstanding"])
 def test_slow_nodes_hold_up_nobody(policy):
     # An event that was begun before is counted where it ends.

@@ -7,7 +7,7 @@ PACE = 8e6
 SIZES = [("tcp", 16 * 1024), ("tcp", 1024), ("udp", 1472), ("unix", 4096)]
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 @pytest.mark.parametrize(
     ("link", "size", "mode"),
     [
@@ -24,7 +24,7 @@ def test_a_link_keeps_its_pace(link, size, mode):
     assert one["limit"]["binds"] == "schedule" and one["share_of_limit"] == pytest.approx(1, rel=0.05), one["limit"]
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 def test_a_pace_is_of_all_channels():
     plan = ["--test", "channels", "--channels", "10", "--sizes", "4K", "--pace", "8M", "--duration", "500ms", "--repeat", "1", "--quiet"]
     (one,) = command.bench("tcp", *plan)

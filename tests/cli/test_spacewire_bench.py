@@ -194,7 +194,7 @@ def test_a_row_says_how_far_the_bridge_fell_behind(tmp_path):
 
 
 @pytest.mark.release
-@pytest.mark.measured
+@pytest.mark.long("timing")
 @pytest.mark.alone
 @pytest.mark.parametrize("mode", ["send", "both"])
 def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):

@@ -164,7 +164,7 @@ def test_a_folder_that_cannot_be_written_is_not_needed(caller):
 
 
 def test_a_disk_without_room_is_not_filled(caller, tmp_path):
-    caller.write("../programs/df", "#!/bin/sh\necho Avail\necho 9999\n", 0o755)
+    caller.write("../programs/df", "#!/bin/sh\necho Avail\necho 9000\n", 0o755)
     in_place(caller, "room", PATH=f"{tmp_path}/programs:{toy.ENVIRONMENT['PATH']}")
 
 

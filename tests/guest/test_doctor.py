@@ -11,8 +11,6 @@ CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 # Of an emulated machine: it has no counter that can be read without a system call, and one queue.
 OF_THE_HOST = {"wake_up", "clock_source", "receive_queues", "steal", "congestion_control"}
 
-pytestmark = pytest.mark.measured
-
 
 @pytest.fixture(scope="module")
 def host():

@@ -3,9 +3,7 @@
 import pytest
 
 from guest import GUEST
-from test_pingpong import Counts, done, its_turn, options, ours, stock
-
-pytestmark = its_turn
+from test_pingpong import Counts, done, options, ours, stock
 
 
 @pytest.fixture

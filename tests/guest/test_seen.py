@@ -11,9 +11,7 @@ from scapy.contrib.roce import BTH
 from scapy.utils import rdpcap
 
 from guest import GUEST
-from test_pingpong import Counts, done, iterations, its_turn, options, ours, stock
-
-pytestmark = its_turn
+from test_pingpong import Counts, done, iterations, options, ours, stock
 
 FIELDS = ("ip.src", "infiniband.bth.opcode", "infiniband.bth.psn", "infiniband.aeth.syndrome", "_ws.malformed")
 # Packets that are built again: scapy takes a millisecond for each.

@@ -210,6 +210,13 @@ WAITED_FOR = {"lossy", "far", "near", "very far", "policed", "shallow", "slow", 
 
 
 @contextlib.contextmanager
+def places(name):
+    """A place for each run of a case where they go at once, else one."""
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(PLACES[name]()) for _ in range(RUNS if name in WAITED_FOR else 1)]
+
+
+@contextlib.contextmanager
 def far_end(place, link):
     """The link to measure, with a far end at its place unless it is simulated."""
     first, *options = link.split()

@@ -1,5 +1,3 @@
-import contextlib
-
 import bed
 import pytest
 
@@ -13,7 +11,6 @@ def place(request):
 
 @pytest.fixture(scope="module")
 def places(request):
-    """A place for each run of a case where they go at once, else one."""
-    name = request.param
-    with contextlib.ExitStack() as stack:
-        yield [stack.enter_context(bed.PLACES[name]()) for _ in range(bed.RUNS if name in bed.WAITED_FOR else 1)]
+    """Those of `bed.places`."""
+    with bed.places(request.param) as made:
+        yield made

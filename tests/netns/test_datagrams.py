@@ -30,7 +30,7 @@ def over(wire, limit, *more):
     return one
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 @pytest.mark.parametrize("limit", ["8k", "32k", "100k"])
 def test_a_short_queue_delivers_what_the_line_carries(wire, limit):
     before = shaped.delivered(wire.far)
@@ -45,7 +45,7 @@ def test_a_short_queue_delivers_what_the_line_carries(wire, limit):
     assert one["in_flight_median"] <= one["window"]
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 def test_a_pace_below_the_line_loses_nothing(wire):
     one = over(wire, "8k", "--pace", "80M")
     assert one["rate"]["payload_bits_per_s"]["median"] == pytest.approx(80e6, rel=0.03)

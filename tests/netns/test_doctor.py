@@ -16,7 +16,7 @@ OF_THE_HOST = {"wake_up", "congestion_control", "steal", "receive_queues", "gove
 SECONDS = 12
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 
-pytestmark = [pytest.mark.measured, pytest.mark.long("doctor")]
+pytestmark = pytest.mark.long("doctor")
 
 
 @pytest.fixture

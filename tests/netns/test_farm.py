@@ -41,14 +41,12 @@ def judged(farm):
     return version_2(farm, credits=2)
 
 
-@pytest.mark.measured
 def test_the_studys_version_2_reaches_the_limit_and_has_equal_nodes(judged):
     found, _ = judged
     assert 0.94 <= found["events_per_s"] / LIMIT_PER_S <= 1.01, found
     assert min(found["node_events"]) / max(found["node_events"]) >= EQUAL, found
 
 
-@pytest.mark.measured
 @pytest.mark.parametrize("credits", LEAST)
 def test_ours_reaches_the_limit_with_equal_nodes_and_little_cpu(farm, judged, credits):
     share, nodes, cores = ours(farm, credits)

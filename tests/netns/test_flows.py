@@ -20,7 +20,7 @@ def between(wire, *plan):
         return command.bench(server.uri, *(word.replace("LINK", server.uri) for word in plan), *RUN, prefix=wire.at_near())
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 def test_a_wire_carries_both_directions_in_full(wire):
     out, back = between(wire, "--test", "rate", "--sizes", "32K", "--bidir")
     assert (out["mode"], back["mode"]) == ("send", "receive")
@@ -30,7 +30,7 @@ def test_a_wire_carries_both_directions_in_full(wire):
     assert out["beside"]["mode"] == "receive" and back["beside"]["mode"] == "send"
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 def test_a_latency_under_load_has_the_queue_in_it(wire):
     alone, loaded, load = between(wire, "--test", "latency", "--sizes", "64", "--under", "LINK")
     assert "beside" not in alone and loaded["beside"]["test"] == load["test"] == "rate"

@@ -29,7 +29,7 @@ def wait_until_sent(wire, count):
     command.wait_until(lambda: wire.sent_bytes() > count, f"{count} bytes have been sent")
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 @pytest.mark.parametrize("mode", ["send", "receive"])
 def test_tcp_reaches_the_wires_limit(wire, mode):
     plan = ["--test", "rate", "--mode", mode, "--sizes", "128K", "--congestion", "cubic", "--line-rate", "1G"]
@@ -41,7 +41,7 @@ def test_tcp_reaches_the_wires_limit(wire, mode):
     assert one["verdict"]["state"] == "stable", one["verdict"]
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 def test_a_wire_that_slows_by_22_percent_is_not_stable(wire, tmp_path):
     result = tmp_path / "result.json"
     with command.serving(f"tcp://{wire.far_address}:0", prefix=wire.at_far()) as server:
@@ -60,7 +60,7 @@ def test_a_wire_that_slows_by_22_percent_is_not_stable(wire, tmp_path):
     assert one["verdict"]["state"] == "drifting" and "the rate falls" in one["verdict"]["text"], one["verdict"]
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 @pytest.mark.parametrize(("mode", "limit_mbit"), [("receive", 946.8), ("send", 941.3)])
 def test_ipbus_reaches_the_wires_limit(wire, mode, limit_mbit):
     plan = ["--test", "rate", "--mode", mode, "--sizes", "1M", "--line-rate", "1G"]

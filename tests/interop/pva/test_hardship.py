@@ -194,7 +194,7 @@ def slow_subscribers(server):
         yield counts
 
 
-@pytest.mark.measured
+@pytest.mark.long("timing")
 def test_subscribers_a_hundred_times_slower_than_the_source_go_on_and_cost_the_fast_ones_nothing(server):
     names = [f"FAST:{number}" for number in range(50)]
     with subscriber(server.at, "field(value)record[queueSize=20]", *names) as fast:

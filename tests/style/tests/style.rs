@@ -102,3 +102,18 @@ fn every_file_of_tests_is_built() {
         }
     }
 }
+
+/// A test that fails and then passes alone is a fault of the test: few of them wait to be mended.
+#[test]
+fn few_tests_are_unsteady() {
+    let list = fs::read_to_string(root().join("tests/unsteady.tsv")).expect("it is there");
+    let rows: Vec<Vec<&str>> = list.lines().map(|line| line.split('\t').collect()).collect();
+    assert_eq!(rows[0], ["name", "date", "what is known"]);
+    assert!(rows.len() <= 9, "tests/unsteady.tsv has more than 8 rows: mend one of these tests first");
+    for row in rows {
+        assert!(
+            row.len() == 3 && row.iter().all(|cell| !cell.is_empty()),
+            "not a name, a date and what is known: {row:?}"
+        );
+    }
+}
