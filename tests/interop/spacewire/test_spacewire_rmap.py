@@ -90,8 +90,9 @@ def box(box_program):
     port = command.free_port()
     process = subprocess.Popen([box_program, "127.0.0.1", str(port)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     process.uri = f"ssdtp2://127.0.0.1:{port}"
+    process.wait_until_it_listens = lambda: command.wait_until(lambda: listens(port), "the box listens")
     assert process.stdout.readline() == "box\n"
-    command.wait_until(lambda: listens(port), "the box listens")
+    process.wait_until_it_listens()
     yield process
     process.kill()
     process.wait()
@@ -110,6 +111,8 @@ def test_our_writes_and_reads_of_its_memory_agree(box, tmp_path, size):
     (tmp_path / "in").write_bytes(data)
     done = command.hodo("spacewire", "write", box.uri, "0x1000", "--input", tmp_path / "in", "--part", "16K")
     assert done.returncode == 0, done.stderr
+    # It does not listen while it serves a host.
+    box.wait_until_it_listens()
     done = command.hodo("spacewire", "read", box.uri, "0x1000", size, "--output", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out").read_bytes() == data
