@@ -38,6 +38,8 @@ PROGRAMS = {
     "aborts": PASSES.replace("passes", "a_passes") + '#[test] #[ignore = "timing"] fn b_left_out() {}\n#[test] fn c_aborts() { if is_first("c") { process::abort() } }\n#[test] fn d_waits() { is_first("d"); }',
     "aborts_twice": PASSES.replace("passes", "a_passes") + '#[test] #[ignore = "timing"] fn b_left_out() {}\n#[test] fn c_aborts() { process::abort() }\n#[test] fn d_waits() {}',
     "exits": '#[test] fn exits() { if is_first("exits") { process::exit(0) } }',
+    "exits_late": 'unsafe extern "C" { fn atexit(end: extern "C" fn()) -> i32; fn _exit(status: i32) -> !; }\n'
+    + 'extern "C" fn end() { unsafe { _exit(7) } }\n#[test] fn passes() { unsafe { atexit(end) }; }',
     "hangs": '#[test] fn hangs() { loop { thread::sleep(Duration::from_secs(1)) } }',
     "simulated": '#[test] fn fails() { assert!(!is_first("fails")); }',
     "broken": "fn nothing() -> u32 {}",
@@ -81,6 +83,8 @@ def built(tmp_path_factory):
     for name, text in FILES.items():
         repository.write(f"tests/test_{name}.py", f"{PYTHON}{text}\n")
     programs = [word for name in PROGRAMS if name != "broken" for word in ("--test", name)]
+    host = re.search(r"^host: (.+)$", repository.run("rustc", "-vV").stdout, re.MULTILINE)[1]
+    repository.runner = f"CARGO_TARGET_{host.upper().replace('-', '_')}_RUNNER"
     built = repository.run("cargo", "test", "--offline", "--no-run", "--lib", *programs)
     assert built.returncode == 0, built.stdout
     return repository
@@ -93,9 +97,7 @@ def run(built, tmp_path):
     def run(status, *stages, **variables):
         shutil.rmtree(tmp_path / "state", ignore_errors=True)
         (tmp_path / "state").mkdir()
-        host = re.search(r"^host: (.+)$", built.run("rustc", "-vV").stdout, re.MULTILINE)[1]
-        variables |= {"STATE": str(tmp_path / "state"), "PYTHON": sys.executable, "RUST_TEST_THREADS": "1", "CARGO_TERM_COLOR": "never"}
-        variables[f"CARGO_TARGET_{host.upper().replace('-', '_')}_RUNNER"] = "hodo-test-runner"
+        variables |= {"STATE": str(tmp_path / "state"), "PYTHON": sys.executable, "RUST_TEST_THREADS": "1", "CARGO_TERM_COLOR": "never", built.runner: "hodo-test-runner"}
         ended = built.run("./test", *stages, **variables)
         assert ended.returncode == status, ended.stdout
         return ended.stdout[ended.stdout.find("what failed, once more, alone:") :]
@@ -108,6 +110,8 @@ def test_what_fails_once_is_unsteady(run):
     said = run(0, "crate", "folder", CRATE="--test once", FOLDER="tests/test_once.py")
     names = [". once fails", "tests/test_once.py::test_it"]
     assert f"\n2 passed, 0 failed\n2 unsteady: {', '.join(names)}\n" in said, said
+    kept = [file for file in run.logs.rglob("*") if file.is_file() and str(run.logs.parent) in file.read_text() and "environment" in file.read_text()]
+    assert not kept, "the caller's environment is its own"
     rows = [line.split("\t") for line in (run.logs / "unsteady.tsv").read_text().splitlines()]
     assert [name for name, *_ in rows] == names and all("the first time" in known for *_, known in rows), rows
     assert "\t".join(rows[0]) in said, said
@@ -146,6 +150,14 @@ def test_of_a_program_that_aborts_what_has_not_ended_is_run_again(run, program, 
 def test_a_program_that_ends_without_its_result_has_failed(run):
     said = run(1, "crate", "folder", CRATE="--test exits", FOLDER="tests/test_exits.py")
     assert ". exits (1 tests): not run again" in said and "folder: not run again" in said and "\n0 passed, 2 failed\n" in said, said
+    assert "tests/test_exits.py::test_exits: pytest ended in it" in said, said
+
+
+def test_a_status_that_the_result_does_not_say_is_a_failure(run):
+    said = run(1, "crate", CRATE="--test exits_late")
+    assert "\n1 passed, 1 failed\n" in said and "unsteady:" not in said, said
+    said = run(1, "crate", CRATE="--test exits_late --test once")
+    assert "crate: not run again" in said and "\n2 passed, 1 failed\n" in said and "unsteady:" not in said, said
 
 
 def test_what_hangs_is_ended_and_run_again(run):
