@@ -16,6 +16,7 @@ CASES = [
     (16384, 2048, "poll"), (65536, 1024, "events"), (65536, 4096, "poll"), (1, 1024, "poll"), (1023, 1024, "poll"),
 ]  # fmt: skip
 
+
 def iterations(size):
     return 500 if size < 65536 else 100
 

@@ -4,8 +4,8 @@ import pytest
 
 @pytest.fixture(scope="module")
 def place(request):
-    """The hosts and the wire of a name in `bed.PLACES`."""
-    with bed.PLACES[request.param]() as made:
+    """That of `bed.place`."""
+    with bed.place(request.param) as made:
         yield made
 
 
@@ -14,3 +14,9 @@ def places(request):
     """Those of `bed.places`."""
     with bed.places(request.param) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What each case of a module found, by case, for those that have been run."""
+    return {}

@@ -104,19 +104,8 @@ def look(places, link, plan, right, says):
 
 
 @pytest.fixture(scope="module")
-def found():
-    """What `look` returned, by case, for those that have been run."""
-    return {}
-
-
-@pytest.fixture(scope="module")
 def all_found(found):
-    """That of all cases."""
-    for name, *case in CASES:
-        if (name, *case) not in found:
-            with bed.places(name) as places:
-                found[name, *case] = look(places, *case)
-    return found
+    return bed.look_at_the_rest(found, CASES, look, bed.places)
 
 
 @pytest.mark.parametrize(("places", "case"), [(case[0], case) for case in CASES], indirect=["places"], ids=["-".join(case) for case in CASES])

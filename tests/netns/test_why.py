@@ -59,19 +59,8 @@ def look(place, link, plan, planted):
 
 
 @pytest.fixture(scope="module")
-def found():
-    """What `look` returned, by case, for those that have been run."""
-    return {}
-
-
-@pytest.fixture(scope="module")
 def all_found(found):
-    """That of all cases."""
-    for name, *case in CHOSEN:
-        if (name, *case) not in found:
-            with bed.PLACES[name]() as place:
-                found[name, *case] = look(place, *case)
-    return found
+    return bed.look_at_the_rest(found, CHOSEN, look, bed.place)
 
 
 @pytest.mark.parametrize(("place", "case"), [(case[0], case) for case in CHOSEN], indirect=["place"], ids=["-".join(case) for case in CHOSEN])
