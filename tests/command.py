@@ -62,14 +62,15 @@ def refused(*arguments, status, says, within=BOUND_S):
     return done
 
 
-# What `./test unit` builds: other packages would choose other features, and everything would be built again.
-BUILD = ["cargo", "build", "--quiet", "--locked", "--workspace", "--exclude", "hodo-style"]
+# As `./test build`: other packages would choose other features, and everything would be built again.
+BUILD = ["cargo", "build", "--quiet", "--config", "tests/gate/lints.toml", "--profile", "gate", "--locked", "--workspace", "--exclude", "hodo-style"]
+BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "gate"
 
 
 def example(name):
     """The program of an example of some crate."""
     subprocess.run([*BUILD, "--example", name], cwd=ROOT, check=True, timeout=900)
-    return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/examples" / name
+    return BUILT / "examples" / name
 
 
 @contextlib.contextmanager

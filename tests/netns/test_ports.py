@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import pathlib
 import socket
 import subprocess
 
@@ -15,8 +14,8 @@ GROUP = "239.255.43.21"
 GROUP_V6 = "ff02::4321"
 
 
-# Built by the stage: the example that prints where each datagram came in, and sends it back.
-PROGRAM = pathlib.Path(command.HODO).parents[1] / "debug/examples/port"
+# Built before the stage: the example that prints where each datagram came in, and sends it back.
+PROGRAM = command.BUILT / "examples/port"
 
 
 @contextlib.contextmanager

@@ -1,14 +1,11 @@
 """The link end in Rust against one in VHDL that shares no code with it, wire to wire, in a simulator of hardware (GHDL)."""
 
-import os
-import pathlib
 import subprocess
 
 import command
 import pytest
 
 HDL = command.ROOT / "protocols/spacewire/hdl"
-TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", command.ROOT / "target"))
 # GHDL's LLVM backend: the others cannot link foreign objects.
 GHDL = "ghdl-llvm"
 BOUND_S = 300
@@ -25,9 +22,9 @@ def run(*arguments, **options):
 
 @pytest.fixture(scope="module")
 def library():
-    # The library, with an example for which the features of the tests are chosen.
-    run(*command.BUILD, "--lib", "--example", "port", cwd=command.ROOT)
-    return TARGET / "debug/libhodo_spacewire_hdl.a"
+    # With the examples, for which the features of the tests are chosen.
+    run(*command.BUILD, "--lib", "--examples", cwd=command.ROOT)
+    return command.BUILT / "libhodo_spacewire_hdl.a"
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 //!
 //! The time is that of the processor, from `/proc/self/schedstat`: the measure needs Linux, and no quiet machine.
 //!
-//! `cargo run --release -p hodo-spacewire --example speed [simulated milliseconds] [link|router]`
+//! `cargo run --release -p hodo-spacewire --example link_speed [simulated milliseconds] [link|router]`
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::Picos;
 use hodo_spacewire::network::{Builder, Engine, LinkSettings, Network, NodeId, NodeSettings, RouterSettings};
