@@ -1,5 +1,7 @@
 mod port;
 mod receiving;
+#[cfg(test)]
+mod tests;
 
 use crate::fairness::{Round, Share, Shares};
 use crate::joining::Joining;
@@ -144,8 +146,8 @@ impl Datagrams {
         if port.numbered.is_some() {
             self.numbered += 1;
             // Where datagrams leave in trains, they arrive so.
-            self.joining.always();
-            let _ = batch::set_joining(port.fd.as_fd(), true);
+            self.joining.switch_on();
+            let _ = batch::join(port.fd.as_fd());
         }
         self.ports.push(port);
         self.unwatched.push(Source::Port(number));
@@ -377,19 +379,14 @@ impl Datagrams {
         Ok(Way::Port(origin, RawAddress::ip(remote)))
     }
 
-    /// Makes several sockets join always, once one was `added`: how busy each of them is shows too late to be followed.
+    /// Makes several sockets join, once one was `added`: how busy each of them is shows too late to be followed.
     fn count_sockets(&mut self, added: Source) {
-        if self.sockets() < 2 {
-            return;
-        }
-        self.joining.always();
-        let all =
-            (0..self.ports.len() as u32).map(Source::Port).chain((0..self.opened.len() as u32).map(Source::Opened));
-        let is_second = self.sockets() == 2;
-        for source in all.filter(|_| is_second).chain([added]) {
-            if let Some(fd) = socket(&self.ports, &self.opened, source) {
-                let _ = batch::set_joining(fd, true);
-            }
+        if self.sockets() == 2 {
+            self.joining.switch_on();
+            let ports = (0..self.ports.len() as u32).map(Source::Port);
+            ports.chain((0..self.opened.len() as u32).map(Source::Opened)).for_each(|source| self.join(source));
+        } else if self.joining.is_on() {
+            self.join(added);
         }
     }
 

@@ -197,8 +197,10 @@ impl Floor {
         {
             if self.kind == Kind::Udp {
                 connect::set_buffers(fd, buffer.unwrap_or(4 << 20))?;
-                // Without it each datagram comes alone, which is all that such a kernel can do.
-                let _ = batch::set_joining(fd, !matches!(self.exchange, Exchange::PingPong { .. }));
+                if !matches!(self.exchange, Exchange::PingPong { .. }) {
+                    // Without it each datagram comes alone, which is all that such a kernel can do.
+                    let _ = batch::join(fd);
+                }
             }
             sys::set_timeout(fd, libc::SO_RCVTIMEO, LOOK_UP)?;
             sys::set_timeout(fd, libc::SO_SNDTIMEO, LOOK_UP)?;

@@ -24,9 +24,10 @@ const CONTROL: usize = 64;
 const UDP_SEGMENT: libc::c_int = 103;
 const UDP_GRO: libc::c_int = 104;
 
-/// Lets the kernel join datagrams of one size from one sender, or not.
-pub(crate) fn set_joining(fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-    sys::set_option(fd, libc::IPPROTO_UDP, UDP_GRO, libc::c_int::from(on))
+/// Lets the kernel join datagrams of one size from one sender, for good: where it is switched off again, what was joined before
+/// comes as one datagram, and nothing tells (Linux, `udp_recvmsg`).
+pub(crate) fn join(fd: BorrowedFd<'_>) -> io::Result<()> {
+    sys::set_option(fd, libc::IPPROTO_UDP, UDP_GRO, 1 as libc::c_int)
 }
 
 #[repr(C, align(8))]

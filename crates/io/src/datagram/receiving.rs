@@ -35,7 +35,7 @@ impl Datagrams {
         let probes = self.joining.is_to_probe();
         let outcome = if probes {
             self.received.receive_two(fd, flags, named)
-        } else if tells || self.joining.is_needed() {
+        } else if tells || self.joining.is_on() {
             self.received.receive(fd, flags, named)
         } else {
             self.received.receive_one(fd, flags, named)
@@ -72,20 +72,19 @@ impl Datagrams {
         if matches!(source, Source::Opened(_)) {
             self.in_flight = self.in_flight.saturating_sub(datagrams as usize);
         }
-        if probes {
-            if self.joining.probed(count > 1) {
-                self.set_joining(source, true);
-            }
-        } else if self.joining.note(datagrams) {
-            self.set_joining(source, false);
+        if !probes {
+            self.joining.called();
+        } else if self.joining.probed(count > 1) {
+            self.join(source);
         }
         Ok(Some(now))
     }
 
-    fn set_joining(&self, source: Source, on: bool) {
+    /// Lets the kernel join what comes to a socket. It is never told to stop.
+    pub(super) fn join(&self, source: Source) {
         if let Some(fd) = socket(&self.ports, &self.opened, source) {
             // A kernel before 5.0 does not know how to join; each datagram then comes alone.
-            let _ = batch::set_joining(fd, on);
+            let _ = batch::join(fd);
         }
     }
 

@@ -33,7 +33,7 @@ pub fn packet_cost() -> io::Result<PacketCost> {
         connect::set_buffers(socket.as_fd(), 1 << 20)?;
     }
     let one_by_one = typical(&here, &there, SEGMENT)?;
-    sys_datagram::set_joining(there.as_fd(), true)?;
+    sys_datagram::join(there.as_fd())?;
     Ok(PacketCost { one_by_one, as_one: typical(&here, &there, SEGMENTS * SEGMENT)? })
 }
 
