@@ -32,7 +32,8 @@ def pytest_configure(config):
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
 
-@pytest.hookimpl(trylast=True)
+# Before pytest chooses by marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
         word = item.path.stem.removeprefix("test_").split("_")[0]
