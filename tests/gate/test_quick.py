@@ -1,6 +1,5 @@
 """`./test quick PROTOCOL` runs the files that are about the protocol."""
 
-import subprocess
 import sys
 
 import pytest
@@ -12,6 +11,6 @@ def test_files_are_chosen_by_what_they_are_about(protocol, count):
     """Two files of one protocol: all of their tests are chosen for it, and none for another."""
     files = ["tests/cli/test_hub.py", "tests/cli/test_controlhub.py"]
     line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--collect-only", "-m", f"{protocol} and not release", *files]
-    listed = subprocess.run(line, cwd=toy.ROOT, env=toy.ENVIRONMENT | {"HODO": "/bin/true"}, capture_output=True, text=True, check=False).stdout
+    listed = toy.Repository(toy.ROOT).run(*line, HODO="/bin/true").stdout
     chosen = {name.split("::")[0] for name in listed.splitlines() if "::" in name}
     assert len(chosen) == count, listed

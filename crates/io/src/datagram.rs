@@ -147,7 +147,6 @@ impl Datagrams {
             self.numbered += 1;
             // Where datagrams leave in trains, they arrive so.
             self.joining.switch_on();
-            let _ = batch::join(port.fd.as_fd());
         }
         self.ports.push(port);
         self.unwatched.push(Source::Port(number));
