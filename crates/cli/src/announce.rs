@@ -3,16 +3,11 @@
 use crate::Error;
 use crate::serve::at_the_end_of_stdin;
 use hodo_daemon::{Daemon, log};
-use hodo_machine::Address;
 use hodo_tester::{LISTENING_ON, PAGES_ON};
+use std::fmt::Display;
 
-/// Prints where a daemon listens and where its pages are. One that is tied stops when its standard input ends.
-pub fn announce(daemon: &Daemon, at: &Address, is_tied: bool) -> Result<(), Error> {
-    announce_all(daemon, &[at.to_string()], is_tied)
-}
-
-/// Prints each place where a daemon listens, and where its pages are, as [`announce`] does.
-pub fn announce_all(daemon: &Daemon, at: &[String], is_tied: bool) -> Result<(), Error> {
+/// Prints each place where a daemon listens, and where its pages are. One that is tied stops when its standard input ends.
+pub fn announce(daemon: &Daemon, at: &[impl Display], is_tied: bool) -> Result<(), Error> {
     if is_tied {
         at_the_end_of_stdin(daemon.stop())?;
     }

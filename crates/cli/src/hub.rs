@@ -62,7 +62,7 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
         trace: trace::options(&options.traced, options.trace_paused)?,
         stages: options.stages,
     })?;
-    announce(hub.daemon(), hub.address(), options.until_stdin_closes)?;
+    announce(hub.daemon(), &[hub.address()], options.until_stdin_closes)?;
     hub.run()?;
     Ok(Outcome::Done)
 }

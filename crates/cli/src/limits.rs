@@ -20,7 +20,7 @@ const PCIE_MAX_PAYLOAD: u32 = 256;
 /// Prints the limit of every size, and how it was computed.
 pub fn run(options: &LimitsOptions) -> Result<Outcome, Error> {
     let calculator = calculator(options)?;
-    let sizes = options.sizes.clone().unwrap_or_else(|| Sizes::of(options.events().map_or(SIZES, |_| EVENT)));
+    let sizes = options.sizes.clone().unwrap_or_else(|| Sizes::of(events(options).map_or(SIZES, |_| EVENT)));
     if let Some(max) = calculator.path.datagram_bytes_max()
         && let Some(size) = sizes.values().iter().find(|size| **size > max)
     {
@@ -49,21 +49,19 @@ struct Events {
     answer_bytes: u64,
 }
 
-impl LimitsOptions {
-    #[cfg(feature = "farm")]
-    fn events(&self) -> Option<Events> {
-        let (receivers, (header_bytes, answer_bytes)) = self.farm.messages()?;
-        Some(Events { receivers, header_bytes, answer_bytes })
-    }
+#[cfg(feature = "farm")]
+fn events(options: &LimitsOptions) -> Option<Events> {
+    let (receivers, (header_bytes, answer_bytes)) = options.farm.messages()?;
+    Some(Events { receivers, header_bytes, answer_bytes })
+}
 
-    #[cfg(not(feature = "farm"))]
-    fn events(&self) -> Option<Events> {
-        None
-    }
+#[cfg(not(feature = "farm"))]
+fn events(_: &LimitsOptions) -> Option<Events> {
+    None
 }
 
 fn calculator(options: &LimitsOptions) -> Result<Calculator, Error> {
-    let events = options.events();
+    let events = events(options);
     let (header_bytes, answer_bytes) =
         events.as_ref().map_or((0, 0), |events| (events.header_bytes, events.answer_bytes));
     let own = options.leaf_rate.map(|rate| path(options, rate)).transpose()?;
@@ -141,7 +139,7 @@ fn text(options: &LimitsOptions, calculator: &Calculator, rows: &[Calculated]) -
     for bus in &calculator.buses {
         text.push_str(&format!("{bus}\n"));
     }
-    if let Some(events) = options.events() {
+    if let Some(events) = events(options) {
         text.push_str(&events_text(&events, calculator, rows));
     }
     if let Some(flows) = options.flows {

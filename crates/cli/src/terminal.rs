@@ -14,6 +14,7 @@ pub fn print(text: &str) -> Result<(), Error> {
 }
 
 /// Writes text as [`print()`] does. Returns `false` if its reader has gone away: a command that would go on without an end stops then.
+#[cfg(feature = "spacewire")]
 pub fn print_to_reader(text: &str) -> Result<bool, Error> {
     let result = write_all(io::stdout().lock(), printable(text).as_bytes());
     let has_reader = !matches!(&result, Err(why) if why.kind() == io::ErrorKind::BrokenPipe);

@@ -22,7 +22,7 @@ const PAGES: &str = "127.0.0.1:9206";
 pub fn run(options: &BuilderOptions) -> Result<Outcome, Error> {
     options.process.open_log("builder", 1)?;
     let builder = BuilderDaemon::start(settings(options)?)?;
-    announce(builder.daemon(), builder.address(), options.process.until_stdin_closes)?;
+    announce(builder.daemon(), &[builder.address()], options.process.until_stdin_closes)?;
     builder.run()?;
     Ok(Outcome::Done)
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub fn run(options: &ControllerOptions) -> Result<Outcome, Error> {
     options.process.open_log("controller", options.threads)?;
     let controller = ControllerDaemon::start(settings(options)?)?;
-    announce(controller.daemon(), controller.address(), options.process.until_stdin_closes)?;
+    announce(controller.daemon(), &[controller.address()], options.process.until_stdin_closes)?;
     let decided = controller.run()?;
     log::print(&format!("{DECIDED}{}\n", decided.text()))?;
     decided.check()?;

@@ -35,7 +35,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
         drain: options.drain,
         is_big_endian: options.big_endian,
     })?;
-    announce(daemon.daemon(), &daemon.address(), options.until_stdin_closes)?;
+    announce(daemon.daemon(), &[daemon.address()], options.until_stdin_closes)?;
     daemon.run()?;
     Ok(Outcome::Done)
 }

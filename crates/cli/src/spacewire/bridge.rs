@@ -1,7 +1,7 @@
 //! `hodo spacewire bridge`: a simulated network that hosts reach over TCP.
 
 use super::options::RecordingOptions;
-use crate::announce::announce_all;
+use crate::announce::announce;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::{Error, Outcome, terminal};
@@ -49,7 +49,7 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
         },
     )?;
     let gates: Vec<String> = bridge.gates().into_iter().map(|(at, words)| format!("{at} ({words})")).collect();
-    announce_all(bridge.daemon(), &gates, options.until_stdin_closes)?;
+    announce(bridge.daemon(), &gates, options.until_stdin_closes)?;
     bridge.run()?;
     Ok(Outcome::Done)
 }
