@@ -45,6 +45,9 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if cfg!(debug_assertions) {
+        log::end_at_panics();
+    }
     let ran = match Cli::try_parse_from(arguments()) {
         Ok(cli) => run(cli),
         Err(said) => return usage(&said),

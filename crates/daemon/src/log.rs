@@ -19,7 +19,7 @@ use outlet::Outlet;
 use sink::Sink;
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -54,6 +54,7 @@ struct Log {
 
 static LOG: OnceLock<Log> = OnceLock::new();
 static STDOUT: OnceLock<Outlet> = OnceLock::new();
+static PANICS_END: AtomicBool = AtomicBool::new(false);
 
 /// Starts the log of this process, whose plain lines begin with `name`. A second call changes nothing.
 ///
@@ -76,9 +77,25 @@ pub fn open(name: &str, options: &LogOptions) -> Result<(), Error> {
         let subscriber = Subscriber::new(name, level, format, outlet);
         // Only a process that has another log already refuses, as a test does.
         let _ = tracing::subscriber::set_global_default(subscriber);
-        std::panic::set_hook(Box::new(|panic| tracing::error!("{panic}")));
+        std::panic::set_hook(Box::new(|panic| {
+            tracing::error!("{panic}");
+            if PANICS_END.load(Relaxed) {
+                close();
+                std::process::abort();
+            }
+        }));
     }
     Ok(())
+}
+
+/// Ends the process when any of its threads panics, as a build does that checks what it computes: a test then sees it.
+pub fn end_at_panics() {
+    PANICS_END.store(true, Relaxed);
+    let tell = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        tell(panic);
+        std::process::abort();
+    }));
 }
 
 /// Waits until the queued lines are written, for 200 ms at most.
