@@ -84,6 +84,11 @@ impl Histogram {
         self.0.value_at_quantile(share)
     }
 
+    /// Returns the times of these shares, which rise, as [`Histogram::quantile`] does of one, in one pass over the histogram.
+    pub fn quantiles(&self, shares: impl IntoIterator<Item = f64>) -> impl Iterator<Item = u64> {
+        self.0.value_at_quantiles(shares)
+    }
+
     /// Returns the distinct times in nanoseconds and how many took each, rising: what a plot of the distribution needs.
     pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.0.iter_recorded().map(|step| (step.value_iterated_to(), step.count_at_value()))
@@ -154,6 +159,14 @@ mod tests {
         assert!(
             near(latency.p99_9, 999_000.0) && near(latency.max, 1e6) && (latency.mean / 500_005.0 - 1.0).abs() < 1e-3
         );
+    }
+
+    #[test]
+    fn several_quantiles_are_those_of_one_each() {
+        let mut histogram = Histogram::new();
+        (1..=1_000).for_each(|n| histogram.record(n * n));
+        let shares = [0.0, 0.0005, 0.5, 0.5, 0.9, 0.999, 1.0];
+        assert_eq!(histogram.quantiles(shares).collect::<Vec<_>>(), shares.map(|share| histogram.quantile(share)));
     }
 
     #[test]

@@ -27,12 +27,9 @@ fn curve(histogram: &Histogram) -> Vec<Percentile> {
     }
     let decades = (histogram.count() as f64).log10();
     let points = ((decades * 40.0).ceil() as usize).clamp(1, POINTS_MAX);
-    (0..=points)
-        .map(|point| {
-            let share = 1.0 - 10f64.powf(-decades * point as f64 / points as f64);
-            Percentile { share, time_ns: histogram.quantile(share) as f64 }
-        })
-        .collect()
+    let shares = (0..=points).map(|point| 1.0 - 10f64.powf(-decades * point as f64 / points as f64));
+    let times = histogram.quantiles(shares.clone());
+    shares.zip(times).map(|(share, time_ns)| Percentile { share, time_ns: time_ns as f64 }).collect()
 }
 
 #[cfg(test)]
