@@ -16,7 +16,10 @@ import time
 import contract
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-HODO = os.environ.get("HODO", str(ROOT / "target/release/hodo"))
+# As `./test build`: other packages would choose other features, and everything would be built again.
+BUILD = ["cargo", "build", "--quiet", "--config", "tests/gate/lints.toml", "--profile", "gate", "--locked", "--workspace", "--exclude", "hodo-style"]
+BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "gate"
+HODO = os.environ.get("HODO", str(BUILT / "hodo"))
 # Long enough for a loaded machine; what has to be quicker says so itself.
 BOUND_S = 60
 SHORT = ["--duration", "100ms", "--warmup", "20ms", "--repeat", "1", "--quiet"]
@@ -60,11 +63,6 @@ def refused(*arguments, status, says, within=BOUND_S):
     assert "panicked" not in done.stderr, done.stderr
     assert len(done.stderr) < 4000, "a message, not a flood"
     return done
-
-
-# As `./test build`: other packages would choose other features, and everything would be built again.
-BUILD = ["cargo", "build", "--quiet", "--config", "tests/gate/lints.toml", "--profile", "gate", "--locked", "--workspace", "--exclude", "hodo-style"]
-BUILT = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "gate"
 
 
 def example(name):

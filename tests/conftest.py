@@ -26,8 +26,6 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long(stage): not part of `./test`, but of this stage of `./test long`")
-    config.addinivalue_line("markers", "release: about time or scale, so that it needs the release build")
-    config.addinivalue_line("markers", "alone: about a rate that another test beside it would change")
     for protocol in {*ABOUT.values(), "raw"}:
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
@@ -55,4 +53,4 @@ def stage_of(item):
 
 def pytest_sessionstart(session):
     if not os.access(command.HODO, os.X_OK):
-        pytest.exit(f"{command.HODO} is not there: cargo build --release, or set HODO", returncode=1)
+        pytest.exit(f"{command.HODO} is not there: ./test build, or set HODO", returncode=1)

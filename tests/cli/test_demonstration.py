@@ -10,7 +10,6 @@ PROTOCOLS = {"tcp", "udp", "unix", "ipbusudp-2.0", "chtcp-2.0", "farm", "pva", "
 
 
 @pytest.mark.long("demonstration")
-@pytest.mark.release
 def test_every_protocol_is_shown_in_under_a_minute(tmp_path):
     folder = tmp_path / "results"
     done = command.hodo("--out", folder, "--progress", "plain")

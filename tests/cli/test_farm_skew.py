@@ -12,7 +12,7 @@ TIMES_MS = [2 * factor for factor in range(1, 11)]
 CAPACITY_PER_S = sum(1000 / time_ms for time_ms in TIMES_MS)
 COUNTED_S = 2
 
-pytestmark = [pytest.mark.release, pytest.mark.alone]
+pytestmark = pytest.mark.long("timing")
 
 
 def rate(policy):
@@ -34,7 +34,6 @@ def rate(policy):
     return (received[1] - received[0]) / (end["uptime_s"] - begin["uptime_s"])
 
 
-@pytest.mark.long("timing")
 @pytest.mark.parametrize("policy", ["token-fifo", "least-outstanding"])
 def test_slow_nodes_hold_up_nobody(policy):
     # An event that was begun before is counted where it ends.

@@ -112,6 +112,8 @@ def test_a_far_end_that_is_killed_is_reported(backend, failure):
         line = [command.HODO, "pingpong", "localhost", "-p", str(far.port), "--connect-within", "10", *options]
         near = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert "remote" in near.stdout.readline() + near.stdout.readline()
+        # It is not connected yet.
+        command.wait_until_busy(near.pid)
         far.kill()
         _, said = near.communicate(timeout=60)
     assert near.returncode == 1 and re.search("Failed status .*(" + failure + ")", said), said

@@ -159,7 +159,6 @@ def test_many_clients_at_once():
         assert len(found) == 8 and all(one["cpu"]["remote"] for one in found)
 
 
-@pytest.mark.release
 @pytest.mark.parametrize("mode", contract.MODES)
 def test_ten_thousand_channels_in_bounded_memory(mode):
     command.allow_files(CHANNELS + 1000)

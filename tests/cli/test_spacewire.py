@@ -197,7 +197,6 @@ def test_a_newer_host_takes_the_place_of_an_older_one(bridge):
             assert packet(newer) == (COMPLETE, b"\5")
 
 
-@pytest.mark.release
 def test_a_host_that_does_not_read_holds_the_sender_back_and_takes_no_memory(bridge):
     with host(bridge.ports[0]) as sender, socket.socket() as stopped:
         stopped.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 10)

@@ -193,9 +193,7 @@ def test_a_row_says_how_far_the_bridge_fell_behind(tmp_path):
             command.refused("bench", f"{bridge.host}?back={bridge.ports[1]}&pages={place}", *QUICK, *plan, status=status, says=[says])
 
 
-@pytest.mark.release
 @pytest.mark.long("timing")
-@pytest.mark.alone
 @pytest.mark.parametrize("mode", ["send", "both"])
 def test_a_bridge_in_real_time_keeps_up_with_its_line(tmp_path, mode):
     with spacewire.bridge(tmp_path, preset="cable") as bridge:

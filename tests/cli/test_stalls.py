@@ -69,7 +69,6 @@ def stop(processes, after_s, for_s):
 
 
 @pytest.mark.long("timing")
-@pytest.mark.alone
 @pytest.mark.parametrize(
     "plan",
     [

@@ -15,7 +15,7 @@ SETTINGS=$(compgen -e HODO | grep -vx HODO_CI | paste -s -d ' ')
 run_stages() {
     local stage need missing
     for stage in "$@"; do
-        [[ -v ABOUT[$stage] ]] || { echo "unknown stage '${stage#long_}'; ./test --list names the stages" >&2; exit 2; }
+        [[ " ${STAGES[*]} ${ASKED_FOR[*]} " = *" $stage "* ]] || { echo "unknown stage '${stage#long_}'; ./test --list names the stages" >&2; exit 2; }
     done
     mkdir -p "$LOGS" && rm -f "$LOGS/passed" || exit 2
     trap 'STOPPED=1; kill ${CHILD:-} "${LANES[@]}" 2>/dev/null' INT TERM

@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "$0")" || exit 2
 . tests/gate/runner.sh
 STAGES=(first second) LONG=() ASKED_FOR=() LIMIT_MIN=1 LOGS=$PWD/target/test
-declare -A BESIDE=() NEEDS=([second]=first) ABOUT=([first]="a stage" [second]="another")
+declare -A BESIDE=() NEEDS=([second]=first) ABOUT=([first]="a stage" [second]="another" [long_third]="one of ./test long")
 stage_first() { cat first; }
 stage_second() { sh second; }
 if [[ $# -gt 0 ]]; then run_stages "$@"; else run_everything; fi
@@ -49,6 +49,12 @@ def test_a_run_of_stages_removes_the_note(repository, stages):
     passes(repository)
     passes(repository, *stages)
     assert noted(repository) is None
+
+
+def test_a_stage_that_is_not_there_is_told(repository):
+    for stage in ("third", "long_third"):
+        ended = repository.run("./test", "first", stage)
+        assert ended.returncode == 2 and ended.stdout == "unknown stage 'third'; ./test --list names the stages\n", ended.stdout
 
 
 def test_a_whole_run_that_failed_removes_the_note(repository):

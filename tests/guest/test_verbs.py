@@ -2,7 +2,6 @@
 adapter as the far end.
 """
 
-import pathlib
 import re
 
 import command
@@ -16,8 +15,8 @@ PROGRAM, HODO = "/tmp/verbs_pingpong", "/tmp/hodo"
 
 @pytest.fixture(scope="session")
 def verbs(guest):
-    """The guest with our programs in it: the example that `./test release` builds beside the command."""
-    guest.copy(pathlib.Path(command.HODO).parent / "examples/verbs_pingpong", PROGRAM)
+    """The guest with our programs in it."""
+    guest.copy(command.BUILT / "examples/verbs_pingpong", PROGRAM)
     guest.install(command.HODO, HODO)
     return guest
 

@@ -1,10 +1,10 @@
 """What the tests of the reports share: the sample result, the program that renders it, a browser."""
 
 import json
-import os
 import pathlib
 import subprocess
 
+import command
 import pytest
 
 from browser import Browser
@@ -20,24 +20,14 @@ def sample():
 
 @pytest.fixture(scope="session")
 def render(tmp_path_factory):
-    """A function from a result to the folder that holds it as `result.html` and `result.tsv`.
-
-    The environment variable HODO names the program; without it HODO_RENDER may name the example `render`.
-    """
-    hodo, example = os.environ.get("HODO"), os.environ.get("HODO_RENDER")
-    if not hodo and not example:
-        pytest.fail("set HODO to a built `hodo`, or HODO_RENDER to the built example `render` of crates/report")
+    """A function from a result to the folder that holds it as `result.html` and `result.tsv`."""
 
     def run(result):
         folder = tmp_path_factory.mktemp("report")
         source = folder / "source.json"
         source.write_text(json.dumps(result))
-        if hodo:
-            outputs = ["--html", folder / "result.html", "--tsv", folder / "result.tsv"]
-            command = [hodo, "report", source, *outputs]
-        else:
-            command = [example, source, folder]
-        subprocess.run(command, check=True, timeout=120, stdout=subprocess.DEVNULL)
+        outputs = ["--html", folder / "result.html", "--tsv", folder / "result.tsv"]
+        subprocess.run([command.HODO, "report", source, *outputs], check=True, timeout=120, stdout=subprocess.DEVNULL)
         return folder
 
     return run

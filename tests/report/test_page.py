@@ -1,11 +1,11 @@
 """The HTML page in a headless Chromium: drawn, quiet, alone, readable, and safe against the names in it."""
 
 import copy
-import os
 import pathlib
 import re
 import subprocess
 
+import command
 import pytest
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>\u2028&amp;"
@@ -182,10 +182,8 @@ def test_a_phone_shows_rate_and_verdict_without_scrolling(browser, folder):
 
 
 def test_pictures_name_host_kernel_date_and_commit(sample, tmp_path):
-    program, source = os.environ.get("HODO"), pathlib.Path(__file__).with_name("sample.json")
-    if not program:
-        pytest.skip("the folder of results is made by `hodo`")
-    subprocess.run([program, "report", source, "--out", tmp_path], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    source = pathlib.Path(__file__).with_name("sample.json")
+    subprocess.run([command.HODO, "report", source, "--out", tmp_path], check=True, timeout=60, stdout=subprocess.DEVNULL)
     pictures = sorted(tmp_path.glob("**/*.svg"))
     assert pictures
     environment = sample["environment"]

@@ -13,7 +13,7 @@ pub use rules::{
 };
 pub use source::{Language, Source, source_files};
 pub use words::{sentences, type_names};
-pub use workspace::{Package, cargo, host, metadata, packages, root};
+pub use workspace::{Package, cargo, host, metadata, packages, protocol_crates, root};
 
 /// One breach of a rule: where, what, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,3 +1,4 @@
+use crate::is_machines;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -82,6 +83,18 @@ pub fn packages(metadata: &Value) -> Vec<Package> {
             }
         })
         .collect()
+}
+
+/// Returns the names of our packages that do without `std`.
+///
+/// # Panics
+/// Where some of them are missing.
+#[must_use]
+pub fn protocol_crates() -> Vec<String> {
+    let ours = packages(&metadata()).into_iter().filter(|package| is_machines(&format!("{}/", package.folder)));
+    let names: Vec<String> = ours.map(|package| package.name).collect();
+    assert!(names.iter().any(|name| name == "hodo-machine") && names.len() > 3, "machines are missing: {names:?}");
+    names
 }
 
 fn folder(manifest: &Value) -> String {
