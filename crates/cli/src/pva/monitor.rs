@@ -181,7 +181,8 @@ impl<'a> Watch<'a> {
     }
 
     fn finish(mut self, client: &mut Client) -> Result<Outcome, Error> {
-        let is_behind = self.left > 0 && !self.text.is_empty();
+        // Where the output is read again just now, the text may have gone, and what is to follow it waits.
+        let is_behind = self.left > 0 && !(self.text.is_empty() && self.waiting.is_empty());
         for (monitor, watched) in &mut self.monitors {
             let mut unshown = 0_u64;
             // What those that nobody will see had overwritten is lost as well.
