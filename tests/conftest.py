@@ -30,12 +30,13 @@ def pytest_configure(config):
         config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
 
-# Before pytest chooses by marks.
-@pytest.hookimpl(tryfirst=True)
+# Marks before pytest chooses by marks, and chooses after every other conftest has marked.
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     for item in items:
         word = item.path.stem.removeprefix("test_").split("_")[0]
         item.add_marker(ABOUT.get(word, "raw"))
+    yield
     chosen = [item for item in items if stage_of(item) == config.option.stage]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
