@@ -3,7 +3,7 @@
 
 use hodo_machine::{Address, Driver, DriverError, Instant, Random, Wait};
 use hodo_pva_host::Client;
-use hodo_pva_host::client::{ClientError, Operation};
+use hodo_pva_host::client::{ClientError, Notice, Operation};
 use hodo_pva_host::machines::client::{Client as Machine, ClientConfig, Command, Event};
 use hodo_pva_host::machines::discovery::{FinderConfig, Target};
 use hodo_pva_host::machines::normative::Normative;
@@ -22,6 +22,8 @@ const SERVERS: u32 = 2;
 const CALLS: u32 = 120;
 /// The time in which all is well again: the silence after which a connection counts as dead, and the longest wait of a search.
 const RECOVERY: Duration = Duration::from_secs(110);
+/// The time in which nothing happens then: longer than a silence after which a connection counts as dead.
+const CALM: Duration = Duration::from_secs(50);
 /// How long a reply may take, and the longest that a call may last: a put is two executions.
 const TIMEOUT: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_millis(4100);
@@ -264,6 +266,20 @@ impl Program {
         has_come
     }
 
+    /// Lets so much time pass, and returns the channels that were closed meanwhile.
+    fn wait(&mut self, within: Duration) -> Vec<String> {
+        let end = self.shared.now() + within;
+        let mut closed = Vec::new();
+        while self.shared.now() < end {
+            if let Some(Notice::Channel(channel)) = self.client.next_notice(within).expect("the network is there")
+                && !self.client.is_open(channel)
+            {
+                closed.push(self.client.name(channel).to_owned());
+            }
+        }
+        closed
+    }
+
     fn run(mut self) -> u32 {
         for _ in 0..CALLS {
             let began = self.shared.now();
@@ -273,10 +289,9 @@ impl Program {
             self.done += u32::from(outcome.is_ok());
         }
         self.shared.is_calm.store(true, Ordering::Relaxed);
-        let end = self.shared.now() + RECOVERY;
-        while self.shared.now() < end {
-            self.client.next_notice(RECOVERY).expect("the network is there");
-        }
+        self.wait(RECOVERY);
+        let closed = self.wait(CALM);
+        assert!(closed.is_empty(), "{closed:?}, though nothing happens any more");
         for server in 0..SERVERS {
             self.client.put(&name("box", server), |value| value.set("value", 7.0)).expect("all is well");
             let value = self.client.get(&name("box", server)).expect("all is well");

@@ -1,8 +1,8 @@
 //! The beginning, the pulse and the end of one connection, the same for every use that is made of it.
 //!
 //! The server speaks first: the byte order that it wants, and which ways of authentication it knows. The client chooses one and makes
-//! its claim; the server accepts it or not. From then on a client that has nothing to say sends an echo from time to time, which comes
-//! back; either side gives up the other one that has been silent for too long.
+//! its claim; the server accepts it or not. From then on a client sends an echo from time to time, which comes back; either side gives up
+//! the other one that has been silent for too long.
 
 use crate::wire::connection::{Credentials, Validation, encode_echo, encode_validated};
 use crate::wire::{Command, Control, Incoming, Message, Side, Status};
@@ -36,7 +36,8 @@ pub struct SessionConfig {
     pub greeting_timeout: Duration,
     /// How long the other side may be silent.
     pub silence_timeout: Duration,
-    /// After how long a client that has heard nothing sends an echo.
+    /// The period of a client's echoes. It sends them whatever it hears: a server that posts to a client without a word from it would
+    /// take it for gone.
     pub echo_every: Duration,
 }
 
@@ -230,7 +231,7 @@ impl Session {
     }
 
     fn echo_at(&self) -> Instant {
-        self.heard.max(self.echoed) + self.config.echo_every
+        self.echoed + self.config.echo_every
     }
 }
 

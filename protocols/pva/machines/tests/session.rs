@@ -199,6 +199,22 @@ fn an_idle_connection_stays_alive_by_the_clients_echoes() {
 }
 
 #[test]
+fn a_client_that_only_listens_stays_alive_by_its_echoes() {
+    let (mut client, mut server) = ready();
+    let mut echoes = 0;
+    for second in 1..200 {
+        client.take(at(second), &message(Side::Server, Command::Other(99), b"an update")).expect("it is passed on");
+        assert_eq!(client.session.elapsed(at(second)), Ok(()));
+        let said = client.said();
+        echoes += usize::from(!said.is_empty());
+        server.take(at(second), &said).expect("it is understood");
+        server.said();
+        assert_eq!(server.session.elapsed(at(second)), Ok(()), "{second} s");
+    }
+    assert_eq!(echoes, 199 / 15);
+}
+
+#[test]
 fn a_silent_peer_is_given_up() {
     let (mut client, mut server) = ready();
     assert_eq!(server.session.deadline(), at(40));
