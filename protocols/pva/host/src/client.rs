@@ -272,7 +272,7 @@ impl Client {
 
     /// Closes a channel and ends its operations.
     pub fn close(&mut self, channel: Channel) {
-        self.driver.command(Command::Close { channel: channel.0 });
+        self.hand(Command::Close { channel: channel.0 });
         self.tables.close(channel.0);
     }
 
@@ -314,19 +314,27 @@ impl Client {
     /// Sets an operation up, now and whenever its channel is opened again. It may be executed at once.
     pub fn prepare(&mut self, channel: Channel, kind: Kind, request: &Request) -> Operation {
         let operation = self.tables.operation(channel.0, Some(kind));
-        self.driver.command(Command::Prepare {
-            operation,
-            channel: channel.0,
-            kind,
-            request: Box::new(request.clone()),
-        });
+        self.hand(Command::Prepare { operation, channel: channel.0, kind, request: Box::new(request.clone()) });
         Operation(operation)
     }
 
     /// Hands the machine a command that executes an operation. The next [`Client::poll`] or wait sends it.
     pub fn command(&mut self, command: Command) {
         self.tables.asked(&command);
+        self.hand(command);
+    }
+
+    /// Hands the machine a command, behind those that follow from what it told and from what was given up: these are about earlier
+    /// executions, and operations, of the same numbers.
+    fn hand(&mut self, command: Command) {
+        self.hand_due();
         self.driver.command(command);
+    }
+
+    fn hand_due(&mut self) {
+        while let Some(command) = self.tables.next_command() {
+            self.driver.command(command);
+        }
     }
 
     /// Executes an operation that needs no value: a get, a process. The next [`Client::poll`] or wait sends it.
@@ -336,7 +344,7 @@ impl Client {
 
     /// Ends an operation.
     pub fn finish(&mut self, operation: Operation) {
-        self.driver.command(Command::Finish { operation: operation.0 });
+        self.hand(Command::Finish { operation: operation.0 });
         self.tables.finish(operation.0);
     }
 
@@ -436,14 +444,9 @@ impl Client {
         }
         let (operation, former) = self.tables.remembered(channel.0, kind, request);
         if let Some(former) = former {
-            self.driver.command(Command::Finish { operation: former });
+            self.hand(Command::Finish { operation: former });
         }
-        self.driver.command(Command::Prepare {
-            operation,
-            channel: channel.0,
-            kind,
-            request: Box::new(request.clone()),
-        });
+        self.hand(Command::Prepare { operation, channel: channel.0, kind, request: Box::new(request.clone()) });
         Operation(operation)
     }
 
@@ -460,10 +463,8 @@ impl Client {
 
     #[inline]
     fn turn(&mut self, wait: Wait, until: hodo_machine::Instant) -> Result<(), ClientError> {
+        self.hand_due();
         let Client { driver, tables, .. } = self;
-        while let Some(command) = tables.next_command() {
-            driver.command(command);
-        }
         driver.turn(wait, until, &mut |event: Event| tables.note(event)).map_err(ClientError::System)
     }
 }

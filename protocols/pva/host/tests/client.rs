@@ -6,6 +6,8 @@ use hodo_pva_host::machines::normative::Normative;
 use hodo_pva_host::machines::server::{AccessList, AccessRule, Rights};
 use hodo_pva_host::machines::{Item, Request, Scalar, Type, Value};
 use hodo_pva_host::server::{Call, ClientName, Server, ServerOptions};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const SOON: Duration = Duration::from_secs(20);
@@ -275,4 +277,25 @@ fn what_can_only_be_written_is_written_without_being_read() {
     for _ in 0..2 {
         assert!(matches!(blind(&mut client, "R", 4.0).unwrap_err().trouble(), Some(Trouble::Refused(_))));
     }
+}
+
+#[test]
+fn what_follows_an_execution_that_was_given_up_is_not_given_up() {
+    let server = server();
+    let (kept, keeps) = (Mutex::new(Vec::new()), Arc::new(AtomicBool::new(true)));
+    let still_keeps = Arc::clone(&keeps);
+    let reply_or_keep = move |call: Call| match still_keeps.load(Ordering::SeqCst) {
+        true => kept.lock().unwrap().push(call),
+        false => call.reply(None),
+    };
+    let _pv = server.pv("A", double()).on_call(reply_or_keep).serve();
+    let mut client = client_of(&server);
+    client.get("A").unwrap();
+    client.timeout = Duration::from_millis(10);
+    let why = client.call("A", None).unwrap_err();
+    assert!(matches!(why.trouble(), Some(Trouble::NoReply { .. })), "{why}");
+    keeps.store(false, Ordering::SeqCst);
+    client.timeout = SOON;
+    client.call("A", None).map_err(|why| why.to_string()).unwrap();
+    client.call("A", None).map_err(|why| why.to_string()).unwrap();
 }

@@ -14,7 +14,7 @@ impl Client {
         }
         let server = server.map(Address::Tcp).or_else(|| self.server.clone());
         let number = self.tables.open(name);
-        self.driver.command(Command::Open { channel: number, name: channel.to_owned(), server });
+        self.hand(Command::Open { channel: number, name: channel.to_owned(), server });
         Channel(number)
     }
 

@@ -53,7 +53,7 @@ pub(super) struct Tables {
     notices: VecDeque<Notice>,
     messages: VecDeque<Notice>,
     /// Commands for the machine that follow from its events.
-    commands: Vec<Command>,
+    commands: VecDeque<Command>,
     /// Executions that are over, if somebody takes them.
     finished: Option<VecDeque<u32>>,
 }
@@ -223,13 +223,13 @@ impl Tables {
         self.over(number, Outcome::Failed(why));
         if let Some(Some(known)) = self.operations.at(number).filter(|_| is_execution) {
             known.given_up += 1;
-            self.commands.push(Command::Cancel { operation: number });
+            self.commands.push_back(Command::Cancel { operation: number });
         }
     }
 
     /// Returns what the machine is to do because of what it told.
     pub(super) fn next_command(&mut self) -> Option<Command> {
-        self.commands.pop()
+        self.commands.pop_front()
     }
 
     fn over(&mut self, number: u32, outcome: Outcome) {
@@ -260,7 +260,7 @@ impl Tables {
     fn cut(&mut self, number: u32) {
         match self.operations.get(number) {
             Some(Some(known)) if known.kind == Some(Kind::Get) && known.runs && known.given_up == 0 => {
-                self.commands.push(Command::Execute { operation: number });
+                self.commands.push_back(Command::Execute { operation: number });
             }
             _ => self.over(number, Outcome::Failed(Trouble::Disconnected)),
         }
