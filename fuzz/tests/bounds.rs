@@ -1,9 +1,7 @@
 //! The harness notices a machine that costs too much, or lets others wait.
 
-#[path = "../../crates/measure/tests/counting/mod.rs"]
-mod counting;
-#[path = "../../crates/sim/tests/sinner/mod.rs"]
-mod sinner;
+use crate::counting;
+use crate::sinner;
 
 use hodo_fuzz::{Accepts, drive};
 use hodo_machine::Transport;

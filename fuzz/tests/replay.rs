@@ -1,7 +1,10 @@
 //! Replays every corpus, then mutates it from a seed. No clock: the same inputs on every machine.
 
+mod bounds;
 #[path = "../../crates/measure/tests/counting/mod.rs"]
 mod counting;
+#[path = "../../crates/sim/tests/sinner/mod.rs"]
+mod sinner;
 
 use hodo_fuzz::{TARGETS, Target};
 use std::fs;

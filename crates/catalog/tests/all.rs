@@ -3,6 +3,7 @@
 mod conformance;
 mod hostile;
 mod known_truth;
+mod library;
 mod limits;
 mod one_thread;
 mod plain_loops;

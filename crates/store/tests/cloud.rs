@@ -1,7 +1,6 @@
 //! Uploads through `object_store`, to a folder as its URL: `cargo test -p hodo-store --features cloud --test cloud`.
-#![cfg(feature = "cloud")]
 
-mod scratch;
+use crate::scratch;
 
 use hodo_store::{Cloud, Destination, Error};
 use scratch::Scratch;

@@ -1,6 +1,6 @@
 //! A disk that tears, forgets and fails under a store, over many seeds: what was acknowledged is there.
 
-mod scratch;
+use crate::scratch;
 
 use hodo_sim::{Disk, DiskFaults, DiskFile, Random};
 use hodo_store::{

@@ -1,6 +1,6 @@
 //! The bytes of a store never change unnoticed: `golden/` was written by this test, and others read it.
 
-mod scratch;
+use crate::scratch;
 
 use hodo_store::{Options, Record, Store, Verdict};
 use scratch::Scratch;

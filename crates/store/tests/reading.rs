@@ -1,6 +1,6 @@
 //! A reader and a check of folders, whole and broken.
 
-mod scratch;
+use crate::scratch;
 
 use hodo_store::{Finding, Item, Options, Reader, Record, Store, Verdict, verify};
 use scratch::Scratch;

@@ -1,6 +1,6 @@
 //! Events are found again, wherever the files were cut or changed.
 
-mod scratch;
+use crate::scratch;
 
 use hodo_store::{Durability, Options, Put, Record, Recovered, Store, Verdict};
 use scratch::Scratch;

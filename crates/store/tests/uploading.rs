@@ -1,6 +1,6 @@
 //! Closed segments arrive elsewhere, each once, whatever happens there.
 
-mod scratch;
+use crate::scratch;
 
 use hodo_store::{Destination, Folder, Options, Pace, Record, Store, Uploader, Uploads, Verdict, verify};
 use scratch::Scratch;

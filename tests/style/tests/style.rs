@@ -1,6 +1,6 @@
 //! The house rules, applied to every source file of this repository.
 
-use hodo_style::{Complaint, Source, expect_none, metadata, packages, root, source_files};
+use hodo_style::{Complaint, Source, expect_none, root, source_files};
 use std::fs;
 
 fn check(rule: fn(&Source) -> Vec<Complaint>) {
@@ -75,32 +75,6 @@ fn the_walk_finds_the_sources() {
         assert!(files.iter().any(|file| file.path == path), "{path} was not found");
     }
     assert!(!files.iter().any(|file| file.path.starts_with("target/")));
-}
-
-/// With `autotests = false` a file that nothing names would be built by nobody, and its tests pass by not being run.
-#[test]
-fn every_file_of_tests_is_built() {
-    let root = root();
-    let mut folders: Vec<_> = packages(&metadata()).into_iter().filter(|package| package.member).collect();
-    folders.retain(|package| root.join(&package.folder).join("tests/all.rs").exists());
-    assert!(folders.len() >= 5, "{folders:?}");
-    for package in folders {
-        let folder = root.join(&package.folder);
-        let read = |name: &str| fs::read_to_string(folder.join(name)).expect("it is there");
-        let (manifest, all) = (read("Cargo.toml"), read("tests/all.rs"));
-        for entry in fs::read_dir(folder.join("tests")).expect("it is there").flatten() {
-            let path = entry.path();
-            let is_program = path.extension().is_some_and(|kind| kind == "rs") || path.join("main.rs").exists();
-            let name = path.file_stem().expect("it has a name").to_string_lossy();
-            let is_built =
-                manifest.contains(&format!("\nname = \"{name}\"\n")) || all.contains(&format!("mod {name};"));
-            assert!(
-                !is_program || is_built,
-                "{}: name it in tests/all.rs, or as a [[test]] of its own",
-                path.display()
-            );
-        }
-    }
 }
 
 /// A test that fails and then passes alone is a fault of the test: few of them wait to be mended.

@@ -1,6 +1,5 @@
 //! A farm as a link: its nodes' shares, its options, and the bounds that belong to it.
-#[path = "../../../../crates/catalog/tests/plans/mod.rs"]
-mod plans;
+use crate::plans;
 
 use hodo_catalog::{Error, Line, Opened, Settings, limit};
 use hodo_measure::limits::RoundTrip;

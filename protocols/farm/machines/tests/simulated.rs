@@ -1,6 +1,7 @@
 //! A controller and nodes over the simulated network: whatever it does, every event has exactly one verdict, and no source
 //! waits for others.
 
+mod chaos;
 #[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
 

@@ -1,7 +1,6 @@
 //! Several devices of one process.
 
-#[path = "../../../../crates/catalog/tests/plans/mod.rs"]
-mod plans;
+use crate::plans;
 
 use hodo_catalog::ipbus::{Access, Session, SessionSettings};
 use hodo_catalog::{ServeSettings, serve};

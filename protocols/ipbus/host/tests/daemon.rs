@@ -1,6 +1,6 @@
 //! The example of a hub that a program runs.
 
-mod board;
+use crate::board;
 #[allow(dead_code)]
 #[path = "../examples/hub.rs"]
 mod hub;

@@ -1,8 +1,7 @@
 //! Devices that lose packets, on real sockets: directly and through the hub everything is done once, in order, and what
 //! is read is what was written.
 
-#[path = "../../../../crates/catalog/tests/plans/mod.rs"]
-mod plans;
+use crate::plans;
 
 use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};
 use hodo_catalog::ipbus::{Access, Session, SessionSettings};

@@ -1,6 +1,6 @@
 //! Sessions with devices in software, over real sockets.
 
-mod board;
+use crate::board;
 
 use board::Board;
 use hodo_catalog::ipbus::{Access, At, Files, Session, SessionError, SessionSettings, connections, table};

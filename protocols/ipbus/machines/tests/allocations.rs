@@ -1,6 +1,5 @@
 //! In steady state a device allocates nothing, whatever it is asked: ten times the packets need no more memory.
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
+use crate::counting;
 
 use counting::allocations_here;
 use hodo_ipbus::Device;

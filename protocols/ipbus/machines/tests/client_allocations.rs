@@ -1,6 +1,5 @@
 //! In steady state a client allocates nothing per transaction: ten times the operations need no more memory.
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
+use crate::counting;
 
 use counting::allocations_here;
 use hodo_ipbus::hub::{AllowList, Hub, HubConfig};

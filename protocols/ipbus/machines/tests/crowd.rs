@@ -1,8 +1,7 @@
 //! Several hosts of one device, and several clients of one hub: nobody who keeps the rules waits for others, and neither costs
 //! more than its allowance.
 
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
+use crate::counting;
 
 use core::time::Duration;
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};

@@ -1,7 +1,6 @@
 //! Nothing is allocated for a packet once the hub's buffers have grown.
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
-mod rack;
+use crate::counting;
+use crate::rack;
 
 use counting::allocations_here;
 use hodo_ipbus::hub::{AllowList, Hub, HubConfig};

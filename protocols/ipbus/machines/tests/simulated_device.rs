@@ -1,7 +1,7 @@
 //! The device over the simulated network: its rules for numbers, status and resending, and that a host which keeps to
 //! them has everything done once, whatever the network does.
 
-mod host;
+use crate::host;
 
 use hodo_ipbus::device::{DeviceConfig, Faults, FaultyDevice};
 use hodo_ipbus::wire::status::{Status, Traffic};

@@ -1,6 +1,5 @@
 //! Clients, the hub and boards on the simulated network: nothing is done twice, whatever happens.
-mod rack;
-mod scene;
+use crate::scene;
 
 use hodo_sim::conformance::seeds;
 use scene::{Cast, Observed, scene};

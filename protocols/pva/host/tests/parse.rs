@@ -1,7 +1,6 @@
 //! Values from text, and as JSON.
 
-#[path = "../../machines/tests/any/mod.rs"]
-mod any;
+use crate::any;
 
 use hodo_pva_host::machines::data::{Datum, Members, SetError};
 use hodo_pva_host::machines::normative::Normative;

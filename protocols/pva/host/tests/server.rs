@@ -1,6 +1,6 @@
 //! A server that a program embeds serves, asks its handlers, and says what it merged.
 
-mod talk;
+use crate::talk;
 
 use hodo_pva_host::machines::normative::Normative;
 use hodo_pva_host::machines::wire::Command;

@@ -1,7 +1,6 @@
 //! In steady state nothing is allocated for a get, a put or an update of numbers, texts and unions.
 
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
+use crate::counting;
 
 use counting::allocations_here;
 use hodo_machine::Outbox;

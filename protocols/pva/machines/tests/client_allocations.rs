@@ -1,8 +1,7 @@
 //! In steady state a client allocates nothing for a get, a put and an update.
 
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
-mod rig;
+use crate::counting;
+use crate::rig;
 
 use counting::allocations_here;
 use hodo_machine::{Input, Instant, Machine, Outbox, Output, Peer};

@@ -1,7 +1,6 @@
 //! A day's worth of foreign UDP traffic in a minute leaves neither side with more memory, and gets few answers.
 
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
+use crate::counting;
 
 use counting::bytes_here;
 use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Random};

@@ -1,7 +1,6 @@
 //! Types and values that are made to take much memory, time or stack are refused within the limits.
 
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
+use crate::counting;
 
 use counting::bytes_here;
 use hodo_pva::data::Members;

@@ -3,6 +3,7 @@
 
 #[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
+mod simulated_chaos;
 mod simulation;
 
 use hodo_machine::{Address, Instant};

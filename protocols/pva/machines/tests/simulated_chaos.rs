@@ -2,9 +2,8 @@
 //! cut off, and the application starts, gives up, ends and closes as it likes. Every execution ends once, updates stay in order and none is
 //! missing in silence; and when all is well again, everything works.
 
-#[path = "../../../../crates/measure/tests/counting/mod.rs"]
-mod counting;
-mod simulation;
+use crate::counting;
+use crate::simulation;
 
 use hodo_machine::{Address, Instant, Random};
 use hodo_pva::client::{ClientConfig, Command, Event, Failure, Kind};

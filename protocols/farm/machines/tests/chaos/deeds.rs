@@ -1,7 +1,7 @@
 //! The deeds: faults of the farm, its applications, and the checks meanwhile.
 
 use super::{Action, Business, CONTROLLER, NOISE, SOURCE_CREDITS, Scene};
-use crate::programs::{Noise, Place, expected, is_of};
+use crate::chaos::programs::{Noise, Place, expected, is_of};
 use hodo_farm::Error;
 use hodo_farm::Node;
 use hodo_farm::builder::Event as BuilderEvent;

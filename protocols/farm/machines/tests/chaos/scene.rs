@@ -1,6 +1,6 @@
 //! The scene: a farm in a simulated world, the faults to come, and the end.
 
-use crate::programs::{Memory, Noise, Place, Storage};
+use crate::chaos::programs::{Memory, Noise, Place, Storage};
 use hodo_farm::builder::BuilderConfig;
 use hodo_farm::controller::{self, ControllerConfig, Policy};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
