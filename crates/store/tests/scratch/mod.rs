@@ -1,6 +1,7 @@
 //! A folder that is gone after the test.
 
 use std::fs;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 /// A folder of this test's own.
@@ -10,9 +11,10 @@ pub struct Scratch {
 
 impl Scratch {
     /// Creates an empty one; `name` is unique in the test's file.
+    #[track_caller]
     pub fn new(name: &str) -> Self {
-        let file = std::env::current_exe().ok().and_then(|exe| Some(exe.file_stem()?.to_str()?.to_owned()));
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file.unwrap_or_default()).join(name);
+        let file = Path::new(Location::caller().file()).file_stem().expect("a file has a name");
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(file).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("the target folder can be written to");
         Scratch { path }
