@@ -5,17 +5,19 @@
 //! allocated in all and the number of its outputs.
 
 use hodo_machine::Peer;
+use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 /// Returns the bytes that this thread has and has not given back, and those that it has taken in all.
 pub type Meter = fn() -> (i64, u64);
 
-static METER: OnceLock<Meter> = OnceLock::new();
+thread_local! {
+    static METER: Cell<Option<Meter>> = const { Cell::new(None) };
+}
 
-/// Has memory measured so from now on; it counts as nothing before.
+/// Has memory measured so from now on, on this thread; it counts as nothing before.
 pub fn measure_by(meter: Meter) {
-    METER.get_or_init(|| meter);
+    METER.set(Some(meter));
 }
 
 fn bytes_here() -> (i64, u64) {

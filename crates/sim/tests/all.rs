@@ -3,8 +3,12 @@
 mod common;
 mod conformance;
 mod congestion;
+mod cost;
+#[path = "../../measure/tests/counting/mod.rs"]
+mod counting;
 mod datagrams;
 mod joint;
+mod sinner;
 mod streams;
 mod time;
 mod world;

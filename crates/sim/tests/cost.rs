@@ -1,13 +1,12 @@
 //! The simulation notices a machine that costs too much, or lets others wait.
 
-#[path = "../../measure/tests/counting/mod.rs"]
-mod counting;
-mod sinner;
+use crate::counting;
+use crate::sinner;
 
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 use hodo_sim::Transport;
 use hodo_sim::conformance::{Bounds, Case, Crowd};
-use hodo_sim::cost::{Allowance, measure_by};
+use hodo_sim::cost::{Allowance, Cost, measure_by};
 use sinner::{Sinner, Vice};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -115,4 +114,23 @@ fn whoever_keeps_the_rules_does_not_wait_for_others() {
     assert_eq!(wait(Vice::None), None);
     let text = wait(Vice::Starves).unwrap_or_default();
     assert!(text.contains("Greedy") && text.contains("waits for more than 1ms"), "{text}");
+}
+
+#[test]
+fn memory_is_measured_on_the_thread_that_asks_for_it() {
+    let is_within = || {
+        let mut cost = Cost::default();
+        drop(cost.of(|| vec![0_u8; 1 << 20]));
+        cost.check(&Allowance::default()).is_ok()
+    };
+    let within = |measures: bool| {
+        let on_its_own = std::thread::spawn(move || {
+            if measures {
+                measure_by(counting::bytes_here);
+            }
+            is_within()
+        });
+        on_its_own.join().expect("it does not panic")
+    };
+    assert_eq!([within(true), within(false)], [false, true]);
 }
