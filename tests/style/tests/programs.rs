@@ -2,7 +2,7 @@
 
 use hodo_style::{Complaint, expect_none, metadata, packages, root};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// A program of tests is linked to all that its crate stands on: each crate has one, and what needs a process of its own, as its manifest
 /// says. With `autotests = false` a file that nothing names would be built by nobody, and its tests pass by not being run.
@@ -10,44 +10,36 @@ use std::path::{Path, PathBuf};
 fn the_tests_of_a_crate_are_one_program() {
     let root = root();
     let mut complaints = Vec::new();
-    let mut programs = 0;
+    let mut found = 0;
     for package in packages(&metadata()).into_iter().filter(|package| package.member) {
         let folder = root.join(&package.folder);
         let files = rust_files(&folder.join("tests"));
         if files.len() > 1 {
             let manifest = fs::read_to_string(folder.join("Cargo.toml")).expect("it is there");
-            let texts = files.iter().map(|(_, path)| fs::read_to_string(path).expect("it is text"));
-            let found =
-                test_programs(&manifest, &files.iter().map(|(name, _)| name.as_str()).zip(texts).collect::<Vec<_>>());
-            programs += files.len();
-            complaints.extend(found.into_iter().map(|text| Complaint {
-                path: format!("{}/Cargo.toml", package.folder),
-                line: 1,
-                text,
-            }));
+            let path = format!("{}/Cargo.toml", package.folder);
+            let complaint = |text| Complaint { path: path.clone(), line: 1, text };
+            complaints.extend(test_programs(&manifest, &files).into_iter().map(complaint));
+            found += files.len();
         }
     }
-    assert!(programs > 50, "the tests were not found");
+    assert!(found > 50, "the tests were not found");
     expect_none(&complaints);
 }
 
-/// Returns the names and paths of the files of tests in this folder, of which a folder with `main.rs` is one.
-fn rust_files(folder: &Path) -> Vec<(String, PathBuf)> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let (path, main) = (entry.path(), entry.path().join("main.rs"));
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if path.extension().is_some_and(|end| end == "rs") {
-            found.push((name, path));
-        } else if main.exists() {
-            found.push((name, main));
-        }
-    }
-    found
+/// Returns the names and the texts of the files of tests in this folder, of which a folder with `main.rs` is one.
+fn rust_files(folder: &Path) -> Vec<(String, String)> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let files = paths.filter_map(|path| {
+        let name = path.file_stem()?.to_str()?.to_owned();
+        let file = if path.is_dir() { path.join("main.rs") } else { path };
+        let is_one = file.extension().is_some_and(|end| end == "rs") && file.exists();
+        is_one.then(|| (name, fs::read_to_string(file).expect("it is text")))
+    });
+    files.collect()
 }
 
 /// Returns what is wrong with a manifest and the files of tests beside it, by name.
-fn test_programs(manifest: &str, files: &[(&str, String)]) -> Vec<String> {
+fn test_programs(manifest: &str, files: &[(String, String)]) -> Vec<String> {
     if !manifest.contains("\nautotests = false\n") {
         return vec![
             "each file of tests is a program: say `autotests = false`, and name the others in `tests/all.rs`"
@@ -79,7 +71,8 @@ fn test_programs(manifest: &str, files: &[(&str, String)]) -> Vec<String> {
 
 #[test]
 fn a_test_program_without_a_reason_is_named() {
-    let files = [("all", "mod some;\n".to_owned()), ("some", String::new()), ("other", String::new())];
+    let files =
+        [("all", "mod some;\n"), ("some", ""), ("other", "")].map(|(name, text)| (name.to_owned(), text.to_owned()));
     let found = |programs: &str| test_programs(&format!("[package]\nautotests = false\n\n{programs}"), &files).len();
     assert_eq!(test_programs("[package]\n", &files).len(), 1);
     assert_eq!(found("[[test]]\nname = \"all\"\n"), 1, "`other` is not built");
