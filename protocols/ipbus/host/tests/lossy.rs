@@ -28,7 +28,7 @@ const FAULTS: &[&str] = &[
 ];
 const COUNTER: u32 = 0x10;
 const SUMS: u32 = 3_000;
-const WORDS: u32 = 1 << 18;
+const WORDS: u32 = 1 << 16;
 
 struct Quiet;
 
@@ -79,7 +79,7 @@ fn session(uri: &str) -> Session {
     Session::open(&uri.parse().expect("a URI of a device"), &settings).expect("a session")
 }
 
-/// Counts, so that what is done twice or not at all shows, and what is out of order; and a block of a megabyte both ways.
+/// Counts, so that what is done twice or not at all shows, and what is out of order; and a block of a quarter of a megabyte both ways.
 fn is_whole(mut session: Session, what: &str) {
     let sums: Vec<_> = (0..SUMS).map(|_| session.queue(Access::rmw_sum(COUNTER, 1)).unwrap()).collect();
     session.dispatch().unwrap_or_else(|why| panic!("{what}: {why}"));
