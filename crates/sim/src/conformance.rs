@@ -231,8 +231,27 @@ pub fn networks(query: &str, seed: u64) -> Result<(Network, Network), String> {
 /// the last.
 #[must_use]
 pub fn seeds(count: u64) -> Range<u64> {
-    let first = std::env::var("HODO_SOAK_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0) * count;
+    let first = asked_for("HODO_SOAK_SEED").unwrap_or(0) * count;
     first..first + count
+}
+
+/// Runs a scene with each seed of one round, as many as `HODO_CHAOS_SEEDS` asks for or else `count`; returns how many those were.
+///
+/// # Panics
+/// With the seed and what went wrong, at the first scene that panics.
+pub fn each_seed(count: u64, mut scene: impl FnMut(u64)) -> u64 {
+    let count = asked_for("HODO_CHAOS_SEEDS").unwrap_or(count);
+    for seed in seeds(count) {
+        if let Err(cause) = catch_unwind(AssertUnwindSafe(|| scene(seed))) {
+            panic!("seed {seed}: {}", message(&*cause));
+        }
+    }
+    count
+}
+
+/// Returns the number that an environment variable holds.
+fn asked_for(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
 }
 
 /// Returns the message of a panic.

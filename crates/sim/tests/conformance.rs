@@ -4,7 +4,7 @@ use crate::common;
 use common::{Ask, Caller, CallerEvent, Echo, PEER};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output};
 use hodo_sim::Transport;
-use hodo_sim::conformance::{Bounds, Case, Run};
+use hodo_sim::conformance::{Bounds, Case, Run, each_seed};
 use hodo_sim::cost::Allowance;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -182,4 +182,12 @@ fn streams_conform() {
         bounds: Bounds::default(),
     };
     case.conforms(0..10);
+}
+
+#[test]
+fn a_scene_that_panics_is_named_by_its_seed() {
+    let cause = catch_unwind(|| each_seed(2, |seed| assert!(seed % 2 == 0, "{seed} is odd"))).unwrap_err();
+    let said = cause.downcast_ref::<String>().expect("a message");
+    let (seed, why) = said.strip_prefix("seed ").and_then(|rest| rest.split_once(": ")).expect("a seed and why");
+    assert_eq!(why, format!("{seed} is odd"));
 }

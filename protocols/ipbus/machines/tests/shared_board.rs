@@ -6,7 +6,7 @@ use hodo_sim::conformance::seeds;
 use scene::{Cast, Observed, scene};
 
 /// Seeds of a run.
-const SEEDS: u64 = 1_000;
+const SEEDS: u64 = 200;
 
 /// Runs each seed with the cast for it, and returns what was seen in all of them.
 fn all(faults: bool, cast: impl Fn(u64) -> Cast) -> Observed {

@@ -190,7 +190,7 @@ fn network(seed: u64) -> &'static str {
 #[test]
 fn nothing_is_lost_and_nothing_done_twice_over_datagrams() {
     let mut all = WindowCounters::default();
-    for seed in seeds(6_000) {
+    for seed in seeds(1_200) {
         let scenario = Scenario { buffers: [16, 4, 5][seed as usize % 3], ..Scenario::udp(network(seed)) };
         let outcome = scenario.run(seed);
         outcome.check(seed);
@@ -198,7 +198,7 @@ fn nothing_is_lost_and_nothing_done_twice_over_datagrams() {
         assert_eq!(outcome.down, []);
         all += outcome.counters;
     }
-    assert!(all.requests_lost > 1_000 && all.replies_lost > 1_000 && all.strays > 1_000, "{all:?}");
+    assert!(all.requests_lost > 200 && all.replies_lost > 200 && all.strays > 200, "{all:?}");
 }
 
 /// Delays the first status: while the round-trip is not known, several are asked for before it comes.
@@ -213,7 +213,7 @@ fn a_status_of_long_ago_is_not_taken_for_a_restart() {
 #[test]
 fn a_reboot_is_reported_and_never_replayed_into() {
     let mut restarted = 0;
-    for seed in seeds(4_000) {
+    for seed in seeds(800) {
         let scenario = Scenario { reboots: 1 + seed % 3, ..Scenario::udp(network(seed)) };
         let outcome = scenario.run(seed);
         outcome.check(seed);
@@ -221,12 +221,12 @@ fn a_reboot_is_reported_and_never_replayed_into() {
         assert!(failed.iter().all(|error| *error == Error::Restarted), "seed {seed}: {failed:?}");
         restarted += failed.len();
     }
-    assert!(restarted > 1_000, "{restarted}");
+    assert!(restarted > 200, "{restarted}");
 }
 
 #[test]
 fn streams_lose_nothing() {
-    for seed in seeds(400) {
+    for seed in seeds(80) {
         let version = [Version::V2_0, Version::V1_3][seed as usize % 2];
         let outcome = Scenario::streams(version, network(seed / 2)).run(seed);
         outcome.check(seed);
@@ -237,7 +237,7 @@ fn streams_lose_nothing() {
 #[test]
 fn a_stream_that_is_cut_fails_what_is_in_flight_and_is_opened_again() {
     let mut cut = 0;
-    for seed in seeds(400) {
+    for seed in seeds(80) {
         let version = [Version::V2_0, Version::V1_3][seed as usize % 2];
         let outcome = Scenario::streams(version, "delay=20us&cut=0.05").run(seed);
         outcome.check(seed);
@@ -245,14 +245,14 @@ fn a_stream_that_is_cut_fails_what_is_in_flight_and_is_opened_again() {
         assert!(failed.iter().all(|error| matches!(error, Error::Closed(_))), "seed {seed}: {failed:?}");
         cut += failed.len();
     }
-    assert!(cut > 100, "{cut}");
+    assert!(cut > 20, "{cut}");
 }
 
 /// Loses packets without ids, which is reported; in version 1.3 reads are tried again.
 #[test]
 fn without_ids_what_is_lost_is_reported() {
     let mut failed = 0;
-    for seed in seeds(200) {
+    for seed in seeds(40) {
         let version = [Version::V2_0, Version::V1_3][seed as usize % 2];
         let outcome = Scenario::without_ids(version, "delay=20us&loss=0.03").run(seed);
         outcome.check(seed);

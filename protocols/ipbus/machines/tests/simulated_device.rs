@@ -111,7 +111,7 @@ fn is_done_once(network: &str, faults: &Faults, seed: u64) -> Result<(), String>
 
 fn are_done_once(faults: &Faults) {
     for network in whole() {
-        for seed in seeds(100) {
+        for seed in seeds(20) {
             if let Err(what) = is_done_once(network, faults, seed) {
                 panic!("over the network `{network}` with seed {seed}: {what}");
             }

@@ -5,7 +5,7 @@ use hodo_sim::conformance::seeds;
 use scene::{Cast, Observed, scene};
 
 /// Seeds of a run.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 2_000;
 
 #[test]
 fn everything_is_done_once_or_said_to_have_failed() {

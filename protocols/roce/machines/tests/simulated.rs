@@ -4,28 +4,17 @@
 mod counting;
 mod simulation;
 
-use hodo_sim::conformance;
+use hodo_sim::conformance::each_seed;
 use hodo_sim::cost::measure_by;
 use simulation::{Observed, Scene};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Seeds of one round; `HODO_CHAOS_SEEDS` asks for more.
-const SEEDS: u64 = 3_000;
+const SEEDS: u64 = 600;
 
 fn over_seeds(run: impl Fn(u64) -> Observed) -> Observed {
     measure_by(counting::bytes_here);
-    let count = std::env::var("HODO_CHAOS_SEEDS").ok().and_then(|count| count.parse().ok()).unwrap_or(SEEDS);
     let mut all = Observed::default();
-    for seed in conformance::seeds(count) {
-        match catch_unwind(AssertUnwindSafe(|| run(seed))) {
-            Ok(observed) => all.add(&observed),
-            Err(cause) => {
-                let text = cause.downcast_ref::<String>().map(String::as_str);
-                let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("");
-                panic!("seed {seed}: {text}");
-            }
-        }
-    }
+    each_seed(SEEDS, |seed| all.add(&run(seed)));
     all
 }
 
