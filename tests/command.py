@@ -65,6 +65,11 @@ def refused(*arguments, status, says, within=BOUND_S):
     return done
 
 
+def spread(*axes):
+    """Cases in which every value of every axis stands at least once: as many as the longest axis has, and not all their combinations."""
+    return [tuple(axis[case % len(axis)] for axis in axes) for case in range(max(map(len, axes)))]
+
+
 def example(name):
     """The program of an example of some crate."""
     subprocess.run([*BUILD, "--example", name], cwd=ROOT, check=True, timeout=900)

@@ -11,10 +11,13 @@ import pytest
 SHORT = ["--duration", "60ms", "--warmup", "10ms", "--repeat", "1", "--quiet"]
 
 
-@pytest.mark.parametrize("link", ["tcp", "udp", "unix", "sim+tcp://?delay=10us", "sim+udp://?delay=10us"])
-@pytest.mark.parametrize("test", [["rate", "--mode", "send"], ["rate", "--mode", "receive"], ["latency", "--mode", "both"], ["updates", "--rate", "5K"]])
-def test_an_honest_link_damages_nothing(link, test):
-    rows = command.bench(link, *SHORT, "--test", *test, "--sizes", "16,20,9000", "--check")
+TESTS = ["rate --mode send", "rate --mode receive", "latency --mode both", "updates --rate 5K"]
+LINKS = ["tcp", "udp", "unix", "sim+tcp://?delay=10us", "sim+udp://?delay=10us"]
+
+
+@pytest.mark.parametrize(("test", "link"), command.spread(TESTS, LINKS))
+def test_an_honest_link_damages_nothing(test, link):
+    rows = command.bench(link, *SHORT, "--test", *test.split(), "--sizes", "16,20,9000", "--check")
     assert [row["loss"]["damaged"] for row in rows] == [0] * 3
     assert all(row["operations"] > 0 and row["verdict"]["state"] != "failed" for row in rows)
 

@@ -90,8 +90,7 @@ def test_no_such_host():
     command.refused("bench", "tcp://nonesuch.invalid:1", *command.SHORT, status=(1, 2), says=["nonesuch"], within=NOTICED_S)
 
 
-@pytest.mark.parametrize("answer", [http, noise, ssh, silence, hang_up])
-@pytest.mark.parametrize("test", ["latency", "rate"])
+@pytest.mark.parametrize(("answer", "test"), command.spread([http, noise, ssh, silence, hang_up], ["latency", "rate"]))
 def test_another_protocol_is_on_the_port(answer, test):
     with foreign_server(answer) as uri:
         arguments = ["--test", test, "--sizes", "64", *command.SHORT]
@@ -105,13 +104,14 @@ def test_a_udp_port_that_never_answers():
         command.refused("bench", uri, "--test", "latency", *command.SHORT, status=1, says=[], within=NOTICED_S)
 
 
-@pytest.mark.parametrize("uri", ["tcp://127.0.0.1:0", "udp://127.0.0.1:0"])
-@pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("wait", ["block", "spin"])
-def test_a_far_end_that_dies_or_is_stopped_keeps_what_was_measured(uri, harm, wait, tmp_path):
+@pytest.mark.parametrize(
+    ("wait", "harm", "protocol"),
+    [("block", signal.SIGKILL, "tcp"), ("spin", signal.SIGKILL, "udp"), ("spin", signal.SIGSTOP, "tcp"), ("block", signal.SIGSTOP, "udp")],
+)
+def test_a_far_end_that_dies_or_is_stopped_keeps_what_was_measured(wait, harm, protocol, tmp_path):
     result = tmp_path / "result.json"
-    with command.serving(uri) as server:
-        run = ["bench", server.uri, *RUN, "--wait", wait, "--json", result, "--quiet"]
+    with command.serving(f"{protocol}://127.0.0.1:0") as server:
+        run = ["bench", server.uri, *RUN, "--wait", wait, "--timeout", "2s", "--json", result, "--quiet"]
         with command.started(*run) as tester:
             command.wait_until_busy(server.pid)
             server.send_signal(harm)
@@ -123,25 +123,26 @@ def test_a_far_end_that_dies_or_is_stopped_keeps_what_was_measured(uri, harm, wa
     assert found[-1]["operations"] > 0 and found[-1]["intervals"]
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "udp", "unix"])
 @pytest.mark.parametrize(
-    "plan",
-    [
-        ["latency", "--sizes", "64"],
-        ["latency", "--mode", "send", "--sizes", "64"],
-        ["rate", "--mode", "receive", "--sizes", "1K"],
-        ["rate", "--mode", "both", "--sizes", "1K"],
-        ["random", "--mode", "send", "--sizes", "64,8K"],
-        ["channels", "--channels", "5", "--sizes", "1K"],
-        ["open", "--rate", "10K", "--sizes", "64"],
-    ],
-    ids=" ".join,
+    ("plan", "protocol"),
+    command.spread(
+        [
+            "latency --sizes 64",
+            "latency --mode send --sizes 64",
+            "rate --mode receive --sizes 1K",
+            "rate --mode both --sizes 1K",
+            "random --mode send --sizes 64,8K",
+            "channels --channels 5 --sizes 1K",
+            "open --rate 10K --sizes 64",
+        ],
+        ["tcp", "udp", "unix"],
+    ),
 )
-def test_a_far_end_that_is_stopped_is_noticed_by_every_test(protocol, plan, tmp_path):
+def test_a_far_end_that_is_stopped_is_noticed_by_every_test(plan, protocol, tmp_path):
     result = tmp_path / "result.json"
     run = ["--duration", "60s", "--warmup", "0ms", "--repeat", "1", "--timeout", "1s", "--json", result, "--quiet"]
     uri = f"unix://{tmp_path}/socket" if protocol == "unix" else f"{protocol}://127.0.0.1:0"
-    with command.serving(uri) as server, command.started("bench", server.uri, "--test", *plan, *run) as tester:
+    with command.serving(uri) as server, command.started("bench", server.uri, "--test", *plan.split(), *run) as tester:
         command.wait_until_busy(server.pid, 0.2)
         server.send_signal(signal.SIGSTOP)
         said, _ = tester.communicate(timeout=20)
@@ -152,8 +153,7 @@ def test_a_far_end_that_is_stopped_is_noticed_by_every_test(protocol, plan, tmp_
         assert one["elapsed_s"] > 0 and one["intervals"]
 
 
-@pytest.mark.parametrize("harm", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_keeps_what_was_measured(harm, tmp_path):
+def test_an_interrupt_keeps_what_was_measured(tmp_path):
     result = tmp_path / "result.json"
     with command.serving("tcp://127.0.0.1:0") as server:
         run = ["bench", server.uri, "--test", "rate", "--mode", "send", "--sizes", "1K,2K", "--repeat", "1"]
@@ -161,7 +161,7 @@ def test_an_interrupt_keeps_what_was_measured(harm, tmp_path):
             # The first size is written before the second is interrupted.
             command.wait_until(lambda: sizes(result) == [1024], "the first size is in the file")
             command.wait_until_busy(server.pid)
-            tester.send_signal(harm)
+            tester.send_signal(signal.SIGTERM)
             said, _ = tester.communicate(timeout=10)
     assert tester.returncode == 1, said
     found = contract.parse(result.read_text(encoding="utf-8"))["measurements"]
@@ -190,9 +190,8 @@ def sizes(path):
         return None
 
 
-@pytest.mark.parametrize("protocol", ["tcp", "unix"])
-@pytest.mark.parametrize("harm", [signal.SIGINT, signal.SIGKILL])
-def test_the_far_end_that_was_started_here_ends_too(protocol, harm, tmp_path):
+@pytest.mark.parametrize(("harm", "protocol"), [(signal.SIGINT, "tcp"), (signal.SIGKILL, "unix")])
+def test_the_far_end_that_was_started_here_ends_too(harm, protocol, tmp_path):
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with command.started("bench", protocol, *RUN, "--quiet", env=environment) as tester:
         command.wait_until(lambda: command.children(tester.pid), "a far end was started")

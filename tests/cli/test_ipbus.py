@@ -78,7 +78,8 @@ def test_bits_and_sums(uri):
     assert values("read", uri, "1") == [0x1234_0000]
 
 
-@pytest.mark.parametrize("size", SIZES)
+# Each size over two of the schemes.
+@pytest.mark.parametrize(("uri", "size"), command.spread([*DIRECT, *HUBS], SIZES * 2), indirect=["uri"])
 def test_blocks_of_every_size_by_files_of_every_form(uri, size, tmp_path):
     words = [random.Random(size).getrandbits(32) for _ in range(size)]
     forms = {"little": struct.pack(f"<{size}I", *words), "big": struct.pack(f">{size}I", *words)}

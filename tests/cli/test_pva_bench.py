@@ -1,10 +1,19 @@
 """`hodo bench pva`: every operation against a server in another process, and what cannot be measured is refused with its remedy."""
 
+import itertools
+
 import command
 import contract
 import pytest
 
-RUN = ["--duration", "100ms", "--warmup", "20ms", "--repeat", "2", "--quiet"]
+RUN = command.SHORT
+TESTS = [
+    "latency --sizes 8",
+    "rate --sizes 7,800K --window 4",
+    "random --sizes 8,64K",
+    "channels --sizes 8 --channels 1000",
+    "open --sizes 80 --rate 2000",
+]
 
 
 @pytest.fixture(scope="module")
@@ -13,23 +22,14 @@ def far_end():
         yield process.uri
 
 
-@pytest.mark.parametrize("mode", ["receive", "send", "both"])
-@pytest.mark.parametrize("operation", ["value", "call"])
-@pytest.mark.parametrize(
-    "test",
-    [
-        ["latency", "--sizes", "8"],
-        ["rate", "--sizes", "7,800K", "--window", "4"],
-        ["random", "--sizes", "8,64K"],
-        ["channels", "--sizes", "8", "--channels", "1000"],
-        ["open", "--sizes", "80", "--rate", "2000"],
-    ],
-    ids=lambda test: test[0],
-)
-def test_every_operation_and_pattern(far_end, operation, mode, test):
-    stages = ["--stages"] if test[0] == "latency" else []
+CASES = [pytest.param(*each, mode, id=f"{each[0].split()[0]}-{each[1]}-{mode}") for each, mode in command.spread([*itertools.product(TESTS, ["value", "call"])], contract.MODES)]
+
+
+@pytest.mark.parametrize(("test", "operation", "mode"), CASES)
+def test_every_operation_and_pattern(far_end, test, operation, mode):
+    stages = ["--stages"] if test.startswith("latency") else []
     link = f"{far_end}?operation={operation}"
-    for one in command.bench(link, "--mode", mode, "--test", *test, *stages, *RUN):
+    for one in command.bench(link, "--mode", mode, "--test", *test.split(), *stages, *RUN):
         assert one["operations"] > 0 and one["loss"]["refused"] == one["loss"]["lost"] == 0, one
         assert one["verdict"]["state"] not in ("failed", "interrupted"), one["verdict"]
         sides = {stage["side"] for stage in one["stages"]}

@@ -10,7 +10,7 @@ import command
 import contract
 import pytest
 
-RUN = ["--duration", "100ms", "--warmup", "20ms", "--repeat", "2", "--quiet"]
+RUN = command.SHORT
 LONG = ["--duration", "30s", "--warmup", "0ms", "--repeat", "1", "--quiet"]
 # All retries of an acknowledgement take two seconds, and a loaded machine is slow.
 NOTICED_S = 30
@@ -32,21 +32,20 @@ def measured(*arguments):
     return found
 
 
-@pytest.mark.parametrize("operation, modes", [("send", ["both", "send", "receive"]), ("write", ["both", "send", "receive"]), ("read", ["receive"])])
-@pytest.mark.parametrize(
-    "test",
-    [
-        ["latency", "--sizes", "64"],
-        ["rate", "--sizes", "1,7,64K", "--window", "8"],
-        ["random", "--sizes", "8,64K"],
-        ["channels", "--sizes", "64", "--channels", "50"],
-        ["open", "--sizes", "80", "--rate", "2000"],
-    ],
-    ids=lambda test: test[0],
-)
-def test_every_operation_and_pattern(far_end, operation, modes, test):
-    for mode in modes:
-        measured(f"{far_end}?operation={operation}", "--mode", mode, "--test", *test)
+OPERATIONS = [*((operation, mode) for mode in contract.MODES for operation in ("send", "write")), ("read", "receive")]
+TESTS = [
+    "rate --sizes 1,7,64K --window 8",
+    "random --sizes 8,64K",
+    "channels --sizes 64 --channels 50",
+    "open --sizes 80 --rate 2000",
+    "latency --sizes 64",
+]
+
+
+@pytest.mark.parametrize(("operation", "test"), command.spread(OPERATIONS, TESTS), ids=lambda value: value.split()[0] if isinstance(value, str) else "-".join(value))
+def test_every_operation_and_pattern(far_end, operation, test):
+    kind, mode = operation
+    measured(f"{far_end}?operation={kind}", "--mode", mode, "--test", *test.split())
 
 
 def test_updates_at_a_rate_and_as_fast_as_they_come(far_end):
@@ -56,23 +55,22 @@ def test_updates_at_a_rate_and_as_fast_as_they_come(far_end):
     assert one["operations"] > 100 and one["loss"]["overrun"] == 0, one
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "mtu=256",
-        "mtu=4096",
-        "depth=1",
-        "receive-depth=1",
-        "inline=128",
-        "send-entries=4&receive-entries=3",
-        "address=127.0.0.9",
-        "timeout=18",
-        "operation=write&mtu=512&send-entries=2&inline=64",
-    ],
-)
-def test_every_option_of_a_link(far_end, options):
-    for mode in ("both", "send"):
-        measured(f"{far_end}?{options}", "--mode", mode, "--test", "rate", "--sizes", "100,10K", "--window", "4")
+OPTIONS = [
+    "mtu=256",
+    "mtu=4096",
+    "depth=1",
+    "receive-depth=1",
+    "inline=128",
+    "send-entries=4&receive-entries=3",
+    "address=127.0.0.9",
+    "timeout=18",
+    "operation=write&mtu=512&send-entries=2&inline=64",
+]
+
+
+@pytest.mark.parametrize(("options", "mode"), command.spread(OPTIONS, ["both", "send"]))
+def test_every_option_of_a_link(far_end, options, mode):
+    measured(f"{far_end}?{options}", "--mode", mode, "--test", "rate", "--sizes", "100,10K", "--window", "4")
 
 
 @pytest.mark.parametrize("wait", ["adaptive", "block", "spin", "spin:50us"])
@@ -134,8 +132,10 @@ def test_a_client_that_is_stopped_holds_up_nobody(far_end):
     measured(far_end, "--test", "latency", "--sizes", "64")
 
 
-@pytest.mark.parametrize("wait", ["block", "spin"])
-@pytest.mark.parametrize("harm, says", [(signal.SIGKILL, "closed|reset|no answer"), (signal.SIGTERM, "stopped|closed|reset"), (signal.SIGSTOP, "stalled|no answer")])
+@pytest.mark.parametrize(
+    ("harm", "says", "wait"),
+    [(signal.SIGKILL, "closed|reset|no answer", "block"), (signal.SIGTERM, "stopped|closed|reset", "spin"), (signal.SIGSTOP, "stalled|no answer", "spin")],
+)
 def test_a_server_that_is_gone_ends_the_run_and_keeps_what_was_measured(harm, says, wait, tmp_path):
     result = tmp_path / "result.json"
     with command.serving("roce://127.0.0.1:0") as server:
@@ -283,12 +283,10 @@ def test_the_published_study_stands_beside_each_figure():
     command.refused("bench", "roce://?operation=write", "--preset", "rc-study", *RUN, status=2, says=["not for", "operation=write"])
 
 
-@pytest.mark.parametrize("operation, modes", [("send", ["both", "send", "receive"]), ("write", ["both", "send", "receive"]), ("read", ["receive"])])
-def test_shared_memory_carries_every_operation(operation, modes):
+def test_shared_memory_carries_every_operation():
     with command.serving("shm://127.0.0.1:0") as server:
-        for mode in modes:
-            measured(f"{server.uri}?operation={operation}", "--mode", mode, "--test", "rate", "--sizes", "1,64K", "--window", "8")
-            measured(f"{server.uri}?operation={operation}", "--mode", mode, "--test", "channels", "--sizes", "64", "--channels", "20")
+        for (operation, mode), test in command.spread(OPERATIONS, ["rate --sizes 1,64K --window 8", "channels --sizes 64 --channels 20"]):
+            measured(f"{server.uri}?operation={operation}", "--mode", mode, "--test", *test.split())
 
 
 @pytest.mark.parametrize("harm", [signal.SIGKILL, signal.SIGTERM])

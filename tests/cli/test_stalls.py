@@ -37,8 +37,7 @@ def test_an_outage_of_a_schedule():
     assert done.returncode == 1 and "0.99 is not met: 6" in done.stderr, done.stderr
 
 
-@pytest.mark.parametrize("lasted_ms", [10, 50, 100, 500])
-@pytest.mark.parametrize("scheme", ["tcp", "udp", "ipbusudp-2.0", "pva"])
+@pytest.mark.parametrize(("scheme", "lasted_ms"), command.spread(["tcp", "udp", "ipbusudp-2.0", "pva"], [10, 50, 100, 500]))
 def test_an_outage_of_a_closed_loop(scheme, lasted_ms):
     link = f"sim+{scheme}://?delay=50us&partition=300ms..{300 + lasted_ms}ms"
     plan = ["--test", "rate", "--mode", "receive", "--sizes", "64", "--window", "8"]

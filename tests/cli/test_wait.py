@@ -61,7 +61,7 @@ def test_a_blocking_operation_is_one_send_and_one_receive_at_both_ends(protocol,
 
 
 @pytest.mark.parametrize(("wait", "polls"), [("block", False), ("spin", True)])
-@pytest.mark.parametrize("protocol", ["tcp", "udp", "unix", "pva", "shm"])
+@pytest.mark.parametrize("protocol", ["tcp", "pva", "shm"])
 def test_polling_is_no_work(protocol, wait, polls):
     plan = ["--test", "latency", "--sizes", "64", "--wait", wait, "--duration", "300ms", "--warmup", "50ms", "--repeat", "1", "--quiet"]
     (one,) = command.bench(protocol, *plan)

@@ -3,9 +3,9 @@
 mod bench;
 
 #[test]
-fn the_example_measures_every_protocol() {
-    for protocol in hodo_catalog::protocols() {
-        let table = bench::table(protocol.name()).unwrap_or_else(|error| panic!("{}: {error}", protocol.name()));
+fn the_example_measures_a_link_of_each_field() {
+    for link in ["udp", "ipbusudp-2.0", "pva", "farm", "roce", "ssdtp2"] {
+        let table = bench::table(link).unwrap_or_else(|error| panic!("{link}: {error}"));
         assert!(table.contains("latency"), "{table}");
     }
 }

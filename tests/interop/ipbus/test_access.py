@@ -2,9 +2,10 @@
 
 import random
 
+import command
 import pytest
 import uhal
-from boards import board, is_version_2, signed, words
+from boards import WAYS, board, is_version_2, signed, words
 
 LAST = 0xFFFF_FFFF
 KIB = 256
@@ -18,7 +19,7 @@ def hardware(device):
     return board(device.uri)
 
 
-@pytest.mark.parametrize("address", [0, 1, 0x10, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, LAST])
+@pytest.mark.parametrize(("address", "scheme"), command.spread([0, 1, 0x10, 0xFFFF, 0x7FFF_FFFF, 0x8000_0000, LAST], WAYS))
 def test_a_word_is_read_as_it_was_written(hardware, address):
     client = hardware.getClient()
     before = client.read(address)
@@ -30,7 +31,8 @@ def test_a_word_is_read_as_it_was_written(hardware, address):
     assert (int(before), int(after), int(again)) == (0, 0xDEAD_BEEF, 0)
 
 
-@pytest.mark.parametrize("size", SIZES)
+# Each size in two ways.
+@pytest.mark.parametrize(("size", "scheme"), command.spread(SIZES * 2, WAYS))
 def test_a_block_is_read_as_it_was_written(hardware, size):
     client = hardware.getClient()
     data = words(size)
@@ -51,7 +53,7 @@ def test_no_words_at_all(hardware):
     assert (list(block), int(word)) == ([], 0)
 
 
-@pytest.mark.parametrize("size", [1, 255, 256, 700])
+@pytest.mark.parametrize(("size", "scheme"), command.spread([1, 255, 256, 700], WAYS))
 def test_one_address_again_and_again(hardware, size):
     client, mode = hardware.getClient(), uhal.BlockReadWriteMode.NON_INCREMENTAL
     data = words(size)
@@ -139,7 +141,7 @@ def test_the_configuration_space(serve, scheme):
         hardware.dispatch()
 
 
-@pytest.mark.parametrize("payload", [68, 500, 1400, 8000])
+@pytest.mark.parametrize(("payload", "scheme"), command.spread([68, 500, 1400, 8000], WAYS))
 def test_packets_of_other_sizes(serve, payload):
     """uHAL fills packets of the size that its URI asks for, where the device takes them."""
     device = serve(buffer_bytes=9000)

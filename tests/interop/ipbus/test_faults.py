@@ -5,7 +5,7 @@ import socket
 import command
 import pytest
 import uhal
-from boards import IMPATIENCE_MS, PATIENCE_MS, SCHEMES, beyond, board, is_version_2, timeout_of, words
+from boards import IMPATIENCE_MS, PATIENCE_MS, SCHEMES, WAYS, beyond, board, is_version_2, timeout_of, words
 
 # What a hub makes of it is in test_through_hub.py.
 direct = pytest.mark.parametrize("scheme", SCHEMES)
@@ -21,7 +21,7 @@ def dispatched(hardware):
         return False
 
 
-@pytest.mark.parametrize("what", ["out.loss", "back.loss"])
+@pytest.mark.parametrize(("what", "scheme"), command.spread(["out.loss", "back.loss"], WAYS))
 def test_a_device_that_does_not_answer_is_a_timeout(serve, what):
     hardware = board(serve(**{what: 1}).uri, patience_ms=IMPATIENCE_MS)
     word = hardware.getClient().read(0x10)
@@ -32,7 +32,7 @@ def test_a_device_that_does_not_answer_is_a_timeout(serve, what):
     assert not dispatched(hardware), "and again"
 
 
-@direct
+@pytest.mark.parametrize("scheme", ["ipbusudp-2.0", "ipbustcp-1.3"])
 def test_the_same_seed_loses_the_same_packets(serve):
     runs = []
     for seed in (3, 3, 4):
@@ -54,7 +54,7 @@ def test_an_answer_that_is_late_is_an_answer(serve, scheme):
     assert list(block) == data
 
 
-@pytest.mark.parametrize("option", ["bus_error", "bus_timeout"])
+@pytest.mark.parametrize(("option", "scheme"), command.spread(["bus_error", "bus_timeout"], WAYS))
 def test_bus_errors_name_the_address(serve, option):
     hardware = board(serve(**{option: "0x100-0x1FF"}).uri)
     client = hardware.getClient()

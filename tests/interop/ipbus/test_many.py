@@ -4,11 +4,12 @@ import concurrent.futures
 import multiprocessing
 import threading
 
+import command
 import pytest
-from boards import board, words
+from boards import WAYS, board, words
 
 WORKERS = 4
-ROUNDS = 30
+ROUNDS = 10
 SHARED = 0x5
 
 
@@ -52,13 +53,13 @@ def in_processes(uris):
         return list(pool.map(work, uris, range(len(uris))))
 
 
-@pytest.mark.parametrize("run", [in_threads, in_processes])
+@pytest.mark.parametrize(("run", "scheme"), command.spread([in_threads, in_processes], WAYS))
 def test_on_one_device(device, run):
     assert run([device.uri] * WORKERS) == [ROUNDS] * WORKERS
     assert total(device.uri) == WORKERS * ROUNDS
 
 
-@pytest.mark.parametrize("run", [in_threads, in_processes])
+@pytest.mark.parametrize(("run", "scheme"), command.spread([in_threads, in_processes], WAYS))
 def test_on_a_device_each(serve, run):
     uris = [serve().uri for _ in range(WORKERS)]
     assert run(uris) == [ROUNDS] * WORKERS

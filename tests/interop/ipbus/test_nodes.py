@@ -1,8 +1,9 @@
 """Node trees: uHAL goes by the table, and the device is made from the same one."""
 
+import command
 import pytest
 import uhal
-from boards import board, words
+from boards import WAYS, board, words
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_sources_count_and_sinks_take_all(hardware):
     assert list(stream) == list(range(500)) and [int(word) for word in events] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("size", [1, 1000, 0x28_0000])
+@pytest.mark.parametrize(("size", "scheme"), command.spread([1, 1000, 0x28_0000], WAYS))
 def test_blocks_of_nodes(hardware, size):
     data = words(size)
     hardware.getNode("ram").writeBlock(data)

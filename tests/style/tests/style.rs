@@ -91,3 +91,18 @@ fn few_tests_are_unsteady() {
         );
     }
 }
+
+/// Cases of a test that were merged are listed with the test that keeps their promise.
+#[test]
+fn what_was_merged_is_kept() {
+    let list = fs::read_to_string(root().join("tests/merged.tsv")).expect("it is there");
+    let sources = source_files(&root());
+    for line in list.lines().skip(1) {
+        let [_, kept, left] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("not three cells: {line}") };
+        let (place, name) = kept.rsplit_once("::").expect("a test has a file and a name");
+        let function = if place.ends_with(".py") { format!("def {name}(") } else { format!("fn {name}()") };
+        let is_there =
+            |source: &Source| source.text.contains(&function) && (source.path == place || !place.ends_with(".py"));
+        assert!(!left.is_empty() && sources.iter().any(is_there), "{kept} is not there: say where its promise is kept");
+    }
+}
