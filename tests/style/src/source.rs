@@ -45,6 +45,12 @@ impl Source {
     }
 }
 
+/// Returns whether a Rust or Python file has a test of this name.
+#[must_use]
+pub fn has_test(text: &str, name: &str) -> bool {
+    ["def", "fn"].iter().any(|word| text.contains(&format!("{word} {name}(")))
+}
+
 /// Returns every Rust and Python file under `root`, without what is built.
 #[must_use]
 pub fn source_files(root: &Path) -> Vec<Source> {

@@ -1,6 +1,6 @@
 //! Every link between the documents leads somewhere: the file is there, and so is the heading.
 
-use hodo_style::{Complaint, expect_none, root};
+use hodo_style::{Complaint, expect_none, has_test, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn every_test_that_a_document_names_is_there() {
             {
                 named += 1;
                 let code = fs::read_to_string(root.join(path)).unwrap_or_default();
-                if !["def", "fn"].iter().any(|word| code.contains(&format!("{word} {test}("))) {
+                if !has_test(&code, test) {
                     complaints.push(Complaint {
                         path: document.strip_prefix(&root).unwrap_or(document).display().to_string(),
                         line: number + 1,
