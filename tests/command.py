@@ -66,8 +66,11 @@ def refused(*arguments, status, says, within=BOUND_S):
 
 
 def spread(*axes):
-    """Cases in which every value of every axis stands at least once: as many as the longest axis has, and not all their combinations."""
-    return [tuple(axis[case % len(axis)] for axis in axes) for case in range(max(map(len, axes)))]
+    """Cases in which every value of every axis stands at least once: as many as the longest axis has, and not all their combinations.
+
+    Each time an axis begins again it begins one further on, so that the same values do not always meet.
+    """
+    return [tuple(axis[(case + case // len(axis)) % len(axis)] for axis in axes) for case in range(max(map(len, axes)))]
 
 
 def example(name):

@@ -22,10 +22,10 @@ def far_end():
         yield process.uri
 
 
-CASES = [pytest.param(*each, mode, id=f"{each[0].split()[0]}-{each[1]}-{mode}") for each, mode in command.spread([*itertools.product(TESTS, ["value", "call"])], contract.MODES)]
+CASES = command.spread([*itertools.product(TESTS, ["value", "call"])], contract.MODES)
 
 
-@pytest.mark.parametrize(("test", "operation", "mode"), CASES)
+@pytest.mark.parametrize(("test", "operation", "mode"), [(*each, mode) for each, mode in CASES])
 def test_every_operation_and_pattern(far_end, test, operation, mode):
     stages = ["--stages"] if test.startswith("latency") else []
     link = f"{far_end}?operation={operation}"
