@@ -17,6 +17,7 @@ LONG = {
     "guest": {"guest"},
     "launch": {"launch"},
     "demonstration": {"cli"},
+    "files": {"cli", "report"},
 }
 
 

@@ -1,53 +1,18 @@
 """`hodo pva serve` plays what `hodo pva record` has recorded, as p4p sees it."""
 
-import queue
+import statistics
 import time
 
 import command
-import numpy
-import pandas
 import pva
-import pyarrow
-import pyarrow.compute
-import pyarrow.parquet
 import pytest
-from p4p.nt import NTEnum, NTScalar
-from p4p.server import Server, StaticProvider
-from p4p.server.thread import SharedPV
-from test_pva_record import ended, recording, updates
+from recordings import STEPS, Watched, ended, posted, pv, recording, updates
 from test_pva_reload import reload
-
-# What is posted, in turns, and how much later the next one is.
-STEPS = 12
-GAP_S = 0.08
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A recording of what a p4p server has posted: numbers with alarms and old time stamps, arrays, choices."""
-    file = tmp_path_factory.mktemp("recording") / "run.parquet"
-    pvs = {
-        "number": SharedPV(nt=NTScalar("d", display=True), initial={"value": -1.0, "display": {"units": "mm"}}),
-        "array": SharedPV(nt=NTScalar("ai"), initial=[0]),
-        "choice": SharedPV(nt=NTEnum(), initial={"index": 0, "choices": ["Off", "On"]}),
-    }
-    provider = StaticProvider("posted")
-    for name, pv in pvs.items():
-        provider.add(name, pv)
-    conf = {"EPICS_PVAS_INTF_ADDR_LIST": "127.0.0.1", "EPICS_PVAS_SERVER_PORT": "0", "EPICS_PVAS_BROADCAST_PORT": "0"}
-    with Server(providers=[provider], conf={**conf, "EPICS_PVAS_AUTO_BEACON_ADDR_LIST": "NO"}, useenv=False) as server:
-        with recording(file, int(server.conf()["EPICS_PVAS_SERVER_PORT"]), *pvs, flush="0.05") as process:
-            command.wait_until(lambda: len(updates(file)) == 3, "each has sent its value")
-            for step in range(STEPS):
-                stamp = {"secondsPastEpoch": 1_000_000_000 + step, "nanoseconds": step}
-                alarm = {"severity": step % 4, "status": step % 8, "message": f"at {step}"}
-                pvs["number"].post({"value": float(step), "timeStamp": stamp, "alarm": alarm})
-                pvs["array"].post(list(range(step + 1)))
-                pvs["choice"].post(step % 2)
-                command.wait_until(lambda step=step: len(updates(file)) == 3 * (step + 2), "it is recorded")
-                time.sleep(GAP_S)
-            ended(process)
-    return file
+    return posted(tmp_path_factory.mktemp("recording") / "run.parquet")
 
 
 def serving(folder, text, **options):
@@ -56,56 +21,24 @@ def serving(folder, text, **options):
     return pva.serving(file, **options)
 
 
-def write(table, file):
-    pyarrow.parquet.write_table(table, file, compression="none")
-
-
-def pv(name, file, *more):
-    return "\n".join(["[[pv]]", f'name = "{name}"', 'source = "replay"', f'file = "{file}"', *more, ""])
-
-
-class Watched:
-    """The updates of a PV, and when they came."""
-
-    def __init__(self, context, name):
-        self.seen = queue.Queue()
-        note = lambda value: self.seen.put((time.monotonic(), value))  # noqa: E731
-        self.subscription = context.monitor(name, note, request="field()record[queueSize=100]", notify_disconnect=False)
-
-    def next(self):
-        return self.seen.get(timeout=20)
-
-    def until_invalid(self):
-        """Waits until the PV tells that it is no longer played."""
-        while self.next()[1].raw.alarm.message != "the recording cannot be read":
-            pass
-
-    def whole(self, first, count):
-        """The updates of one pass through the recording, which begins with this value."""
-        while list(numpy.atleast_1d((update := self.next())[1])) != list(numpy.atleast_1d(first)):
-            pass
-        return [update, *(self.next() for _ in range(count - 1))]
-
-
 def test_what_was_recorded_comes_again_with_values_alarms_stamps_and_timing(tmp_path, recorded):
     text = pv("number", recorded, 'stamps = "recorded"') + pv("P:{array,choice}", recorded, 'recorded = "{array,choice}"')
-    found = updates(recorded).groupby("pv")
-    numbers = found.get_group("number")
+    numbers = [row for row in updates(recorded) if row.pv == "number"]
     with serving(tmp_path, text) as process, pva.client(process.at) as context:
         watched = {name: Watched(context, name) for name in ["number", "P:array", "P:choice"]}
         # Twice: the second time it is read from the beginning.
         for _ in range(2):
             played = watched["number"].whole(-1.0, STEPS + 1)
             values = [value for _, value in played]
-            assert [float(value) for value in values] == list(numbers.double)
-            assert [value.severity for value in values] == list(numbers.severity)
-            assert [value.raw.alarm.status for value in values] == list(numbers.status)
-            assert [value.raw.alarm.message for value in values] == list(numbers.message)
+            assert [float(value) for value in values] == [row.double for row in numbers]
+            assert [value.severity for value in values] == [row.severity for row in numbers]
+            assert [value.raw.alarm.status for value in values] == [row.status for row in numbers]
+            assert [value.raw.alarm.message for value in values] == [row.message for row in numbers]
             assert [value.raw_stamp for value in values][1:] == [(1_000_000_000 + step, step) for step in range(STEPS)]
             assert values[0].raw.display.units == "mm"
             # All are as late, but for those that the machine has delayed.
-            late = numpy.array([at for at, _ in played]) - (numbers.arrived - numbers.arrived.iloc[0]).dt.total_seconds()
-            assert numpy.median(late - late.min()) < 0.15
+            late = [at - (row.arrived - numbers[0].arrived) / 1e9 for (at, _), row in zip(played, numbers, strict=True)]
+            assert statistics.median(late) - min(late) < 0.15
         arrays = watched["P:array"]
         while len(arrays.next()[1]) != STEPS:
             pass
@@ -134,19 +67,33 @@ def test_a_pace_of_ones_own_and_an_end(tmp_path, recorded):
         assert context.get("ONCE") == 77
 
 
+def test_a_recording_of_one_moment_is_not_repeated_without_a_pause(tmp_path):
+    wave(tmp_path, "double[]", "[1.0]")
+    with serving(tmp_path, pv("WAVE", "wave.parquet")) as process, pva.client(process.at) as context:
+        watched = Watched(context, "WAVE")
+        came = [watched.next()[0] for _ in range(12)]
+        # Some may have waited in the connection.
+        assert came[-1] - came[0] > 0.5
+
+
+@pytest.mark.long("files")
 def test_a_folder_of_files_larger_than_what_is_in_memory(tmp_path):
+    """They are written by pyarrow, so that they can be anybody's."""
+    import pandas
+    import pyarrow
+    import pyarrow.parquet
+
     folder = tmp_path / "archive"
     folder.mkdir()
-    schema = source(tmp_path)
+    table = pyarrow.parquet.read_table(wave(tmp_path, "double[]", "[1.0]"), filters=[("event", "=", "update")])
+    (row,) = table.to_pylist()
     # 64 groups of rows of 2 MB each, in 4 files: 128 MB.
     for part in range(4):
-        with pyarrow.parquet.ParquetWriter(folder / f"{part}.parquet", schema.schema, compression="none") as writer:
-            for group in range(16):
-                number = 16 * part + group
-                row = schema.slice(0, 1).to_pylist()[0]
+        with pyarrow.parquet.ParquetWriter(folder / f"{part}.parquet", table.schema, compression="none") as writer:
+            for number in range(16 * part, 16 * part + 16):
                 row["arrived"] = pandas.Timestamp(number * 10_000_000, tz="UTC")
                 row["doubles"] = [float(number)] * 250_000
-                writer.write_table(pyarrow.Table.from_pylist([row], schema=schema.schema))
+                writer.write_table(pyarrow.Table.from_pylist([row], schema=table.schema))
     with serving(tmp_path, pv("WAVE", folder)) as process, pva.client(process.at) as context:
         watched = Watched(context, "WAVE")
         seen = set()
@@ -158,25 +105,14 @@ def test_a_folder_of_files_larger_than_what_is_in_memory(tmp_path):
         assert peak < 100_000, f"{peak} KiB"
 
 
-def test_a_recording_of_one_moment_is_not_repeated_without_a_pause(tmp_path):
-    source(tmp_path)
-    with serving(tmp_path, pv("WAVE", "wave.parquet")) as process, pva.client(process.at) as context:
-        watched = Watched(context, "WAVE")
-        came = [watched.next()[0] for _ in range(12)]
-        # Some may have waited in the connection.
-        assert came[-1] - came[0] > 0.5
-
-
-def source(tmp_path):
-    """A recording of a PV named WAVE with an array."""
-    file = tmp_path / "wave.parquet"
-    (tmp_path / "wave.toml").write_text('[[pv]]\nname = "WAVE"\ntype = "double[]"\nvalue = [1.0]\n')
-    with pva.serving(tmp_path / "wave.toml") as server:
-        with recording(file, int(server.at.split(":")[1]), "WAVE") as process:
-            command.wait_until(lambda: len(updates(file)) == 1, "it is recorded")
-            ended(process)
-    table = pyarrow.parquet.read_table(file)
-    return table.filter(pyarrow.compute.equal(table["event"], "update"))
+def wave(folder, of, value, name="wave"):
+    """Records the only value of a PV named WAVE of this type; returns the file."""
+    file, pvs = folder / f"{name}.parquet", folder / f"{name}.toml"
+    pvs.write_text(f'[[pv]]\nname = "WAVE"\ntype = "{of}"\nvalue = {value}\n', encoding="utf-8")
+    with pva.serving(pvs) as server, recording(file, int(server.at.split(":")[1]), "WAVE") as process:
+        command.wait_until(lambda: len(updates(file)) == 1, "it is recorded")
+        ended(process)
+    return file
 
 
 def test_a_file_that_is_read_again_plays_on_what_is_the_same(tmp_path, recorded):
@@ -198,8 +134,7 @@ def test_a_file_that_is_read_again_plays_on_what_is_the_same(tmp_path, recorded)
         assert watched.whole(-1.0, STEPS + 1)[1][1].severity == 0
         # Another recording in its place is found at the next pass.
         file.unlink()
-        shorter = pyarrow.parquet.read_table(recorded)
-        write(shorter.slice(0, 9), file)
+        posted(file, steps=1)
         watched.until_invalid()
         says = "run.parquet has changed since it was looked through"
         command.wait_until(lambda: any(says in line for line in process.log), "the log tells why")
@@ -218,15 +153,13 @@ def test_a_file_that_is_read_again_plays_on_what_is_the_same(tmp_path, recorded)
 
 def test_mistakes_are_told(tmp_path, recorded):
     file = tmp_path / "wrong.toml"
-    cut, other, empty, mixed = (tmp_path / f"{name}.parquet" for name in ["cut", "other", "empty", "mixed"])
+    cut, other, empty = (tmp_path / f"{name}.parquet" for name in ["cut", "other", "empty"])
     cut.write_bytes(recorded.read_bytes()[:-100])
-    write(pyarrow.table({"x": [1]}), other)
-    table = pyarrow.parquet.read_table(recorded)
-    write(table.slice(0, 0), empty)
-    # The numbers under the name of the arrays, behind them.
-    numbers, arrays = (table.filter(pyarrow.compute.equal(table["pv"], name)) for name in ["number", "array"])
-    renamed = numbers.set_column(numbers.schema.get_field_index("pv"), "pv", pyarrow.array(["array"] * len(numbers)))
-    write(pyarrow.concat_tables([arrays, renamed]), mixed)
+    command.hodo("farm", "export", command.ROOT / "crates/store/tests/golden", other)
+    command.hodo("pva", "record", "-o", empty, "-S", "127.0.0.1:1", "number", "--for", "0.1")
+    mixed = tmp_path / "mixed"
+    mixed.mkdir()
+    wave(mixed, "double[]", "[1.0]", "first"), wave(mixed, "double", "1.0", "second")
     text = tmp_path / "text.jsonl"
     text.write_text('{"value": 1}\n')
     many = ", ".join(f"A{number}" for number in range(40))
@@ -237,7 +170,7 @@ def test_mistakes_are_told(tmp_path, recorded):
         pv("number", other): r":4: .*other.parquet .*no column arrived.*no recording of .hodo pva record.",
         pv("number", empty): r":4: .*empty.parquet has no updates",
         pv("number", tmp_path / "none.parquet"): r":4: .*none.parquet.*No such file",
-        pv("array", mixed): rf":4: .*in .*mixed.parquet array changes its type at its update {STEPS + 2}, .*hodo pva replay",
+        pv("WAVE", mixed): r":4: .*in .*mixed WAVE changes its type at its update 2, .*hodo pva replay",
         pv("number", recorded, 'type = "double"'): r":5: .*type: a PV of a recording has the type and the fields",
         pv("number", recorded, 'units = "V"'): r":5: .*units: a PV of a recording",
         pv("A{1,2}", recorded, 'recorded = "number"'): r":5: .*recorded: 1 names for 2 PVs; write one for each",
