@@ -131,10 +131,14 @@ fn an_operation_on_its_own_connection_takes_two_round_trips() {
 #[test]
 fn the_rate_is_the_window_over_the_round_trip() {
     for link in ["sim+udp://?delay=100us&cost=1ns", "sim+tcp://?delay=100us&cost=1ns"] {
-        for window in [1, 2, 7, 64, 500] {
+        for window in [1, 2, 7, 64, 200] {
             for mode in MODES {
                 // Acknowledgements of a stream come a quarter of the window late: with a window of one they do not.
                 if mode == Mode::Send && link.contains("tcp") && window > 1 {
+                    continue;
+                }
+                // So many operations that one mode has to be enough.
+                if window > 64 && mode != Mode::Both {
                     continue;
                 }
                 let found = measure(link, &lasting(Plan { window, ..plan(Test::Rate, mode, 64) }, 200));
@@ -212,8 +216,8 @@ fn the_share_that_is_lost_is_the_networks() {
 #[test]
 fn a_wide_window_keeps_its_rate_through_loss_and_reordering() {
     for mode in MODES {
-        let wide = Plan { window: 512, warmup: Duration::from_millis(30), ..plan(Test::Rate, mode, 1024) };
-        let found = measure("sim+udp://?delay=5us&jitter=4us&loss=0.01&seed=3", &lasting(wide, 60));
+        let wide = Plan { window: 512, warmup: Duration::from_millis(10), ..plan(Test::Rate, mode, 1024) };
+        let found = measure("sim+udp://?delay=5us&jitter=4us&loss=0.01&seed=3", &lasting(wide, 20));
         assert_eq!(found.verdict.state, State::Stable, "{mode}: {}", found.verdict.text);
         assert!(found.rate.operations_per_s.median > 1e6, "{mode}: {:?}", found.rate.operations_per_s);
     }
@@ -231,7 +235,7 @@ fn losses_of_the_warm_up_are_not_counted() {
             let counted = Plan {
                 window,
                 until: Until::Count(10_000),
-                warmup: Duration::from_millis(300),
+                warmup: Duration::from_millis(60),
                 ..plan(Test::Rate, mode, 64)
             };
             let found = measure(&format!("sim+udp://?delay=50us&{options}&seed=5"), &counted);
@@ -372,8 +376,10 @@ fn a_partition_without_end_is_a_stall_that_keeps_what_was_measured() {
 #[test]
 fn two_runs_are_the_same_to_the_byte() {
     let network = "delay=5us&jitter=4us&loss=0.01&duplicate=0.01&reorder=0.01&seed=3";
-    for (test, channels) in [(Test::Random, 1), (Test::Channels, 5), (Test::Open, 2)] {
-        for scheme in ["udp", "tcp", "unix"] {
+    for (test, channels, schemes) in
+        [(Test::Random, 1, ["udp", "tcp"]), (Test::Channels, 5, ["tcp", "unix"]), (Test::Open, 2, ["unix", "udp"])]
+    {
+        for scheme in schemes {
             let drawn = Plan {
                 size: Size::Uniform { min: 0, max: 1400 },
                 window: 16,
@@ -401,31 +407,34 @@ fn typical(test: Test, mode: Mode) -> Plan {
         window: if test == Test::Latency { 1 } else { 32 },
         channels: if test == Test::Channels { 10 } else { 1 },
         rate: (test == Test::Open).then_some(20_000.0),
-        ..lasting(plan(test, mode, 0), 20)
+        ..lasting(plan(test, mode, 0), 10)
     }
 }
 
+/// Takes each test and mode over each network, and each scheme in its turn.
 #[test]
 fn nothing_passes_the_models_limit() {
+    let mut schemes = ["udp", "tcp", "unix"].into_iter().cycle();
     for network in ["", GIGABIT, "delay=50us&jitter=10us&cost=2us", "delay=1ms&buffer=64K&rate=10G"] {
-        for scheme in ["udp", "tcp", "unix"] {
-            for test in TESTS {
-                for mode in MODES {
-                    let found = measure(&format!("sim+{scheme}://?{network}"), &typical(test, mode));
-                    let limit = found.limit.as_ref().expect("a simulated link has a model");
-                    let share = match test {
-                        Test::Latency => limit
-                            .latency_ns
-                            .map(|bound| bound / found.latency_ns.as_ref().map_or(0.0, |l| l.p50 as f64)),
-                        Test::Open => limit.operations_per_s.map(|bound| found.rate.operations_per_s.median / bound),
-                        _ => limit.payload_bits_per_s.map(|bound| found.rate.payload_bits_per_s.median / bound),
-                    };
-                    let share = share.expect("a figure that the test is about");
-                    // The ends of the counted time are completions, so that it may hold part of an operation more; the
-                    // sizes drawn have their own mean.
-                    let bound = if test == Test::Random { 1.02 } else { 1.005 };
-                    assert!((0.01..=bound).contains(&share), "{share} of {limit:?}: {scheme} {network} {test} {mode}");
-                }
+        for test in TESTS {
+            // One further on, so that a mode does not always meet the same scheme.
+            schemes.next();
+            for mode in MODES {
+                let scheme = schemes.next().expect("they begin again");
+                let found = measure(&format!("sim+{scheme}://?{network}"), &typical(test, mode));
+                let limit = found.limit.as_ref().expect("a simulated link has a model");
+                let share = match test {
+                    Test::Latency => {
+                        limit.latency_ns.map(|bound| bound / found.latency_ns.as_ref().map_or(0.0, |l| l.p50 as f64))
+                    }
+                    Test::Open => limit.operations_per_s.map(|bound| found.rate.operations_per_s.median / bound),
+                    _ => limit.payload_bits_per_s.map(|bound| found.rate.payload_bits_per_s.median / bound),
+                };
+                let share = share.expect("a figure that the test is about");
+                // The ends of the counted time are completions, so that it may hold part of an operation more; the
+                // sizes drawn have their own mean.
+                let bound = if test == Test::Random { 1.02 } else { 1.005 };
+                assert!((0.01..=bound).contains(&share), "{share} of {limit:?}: {scheme} {network} {test} {mode}");
             }
         }
     }

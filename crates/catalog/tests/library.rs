@@ -3,8 +3,8 @@
 mod bench;
 
 #[test]
-fn the_example_measures_a_link_of_each_field() {
-    for link in ["udp", "ipbusudp-2.0", "pva", "farm", "roce", "ssdtp2"] {
+fn the_example_measures_links() {
+    for link in ["udp", "pva"] {
         let table = bench::table(link).unwrap_or_else(|error| panic!("{link}: {error}"));
         assert!(table.contains("latency"), "{table}");
     }

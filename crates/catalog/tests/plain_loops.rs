@@ -43,7 +43,7 @@ fn every_plain_loop_knows_what_an_operation_costs_the_busier_side() {
 
 #[test]
 fn a_link_with_a_socket_for_each_channel_stands_beside_as_many() {
-    for (link, mode) in ["tcp", "udp", "unix"].into_iter().flat_map(|link| MODES.map(|mode| (link, mode))) {
+    for (link, mode) in ["tcp", "udp", "unix"].into_iter().zip(MODES) {
         let plan = Plan { channels: 20, window: 4, ..plan(Test::Channels, mode, 1024) };
         let found = found(link, &settings(&plan), &plan);
         assert!(found.shape.starts_with("4 in flight on each of 20 sockets, "), "{link} {mode:?}: {found:?}");
