@@ -28,11 +28,10 @@ run_stages() {
         [[ -z ${STOPPED:-} ]] || break
         if [[ -n $missing ]]; then
             rm -rf "$LOGS/records/$stage"
-            row "$stage" 0 1 0 "not run ($missing failed)"
-        elif [[ -v BESIDE[$stage] ]]; then
-            run_beside "$stage"
+            row "$stage" 0 1 0 "not run ($missing failed)" 0 0
         else
-            run_stage "$stage"
+            start "$stage"
+            [[ -v BESIDE[$stage] ]] || join "$stage"
         fi
     done
     for stage in "${!LANES[@]}"; do join "$stage"; done
@@ -62,13 +61,13 @@ checked_out() {
     changes=$(git status --porcelain --untracked-files=normal 2>&1) && [[ -z $changes ]] && git rev-parse HEAD 'HEAD^{tree}' | paste -s -d ' '
 }
 
-# The processes of the stages that run concurrently with others.
+# The processes of the stages that run.
 declare -A LANES=()
 # The failures of each stage that has ended.
 declare -A FAILED_OF=()
 
-# Runs a stage in the background. Its output and its counts are printed when it is joined.
-run_beside() {
+# Runs a stage in a process of its own, whose children are the stage's. Its output and its counts are printed when it is joined.
+start() {
     local stage=$1
     rm -f "$LOGS/$stage.table"
     (
@@ -80,7 +79,7 @@ run_beside() {
     LANES[$stage]=$!
 }
 
-# Waits for a stage that runs in the background, if it does.
+# Waits for a stage, if it runs.
 join() {
     local stage=$1
     [[ -v LANES[$stage] ]] || return 0
@@ -89,7 +88,7 @@ join() {
     wait "${LANES[$stage]}" 2>/dev/null
     unset "LANES[$stage]"
     cat "$LOGS/$stage.output"
-    TABLE+=("$(cat "$LOGS/$stage.table" || printf '%s\t0\t1\t0\tFAILED' "$stage")")
+    TABLE+=("$(cat "$LOGS/$stage.table" || printf '%s\t0\t1\t0\tFAILED\t0\t0' "$stage")")
     FAILED_OF[$stage]=$(cut -f 3 <<<"${TABLE[-1]}")
 }
 
@@ -110,7 +109,8 @@ in_order() {
     for stage in "${STAGES[@]}" "${ASKED_FOR[@]}"; do [[ -v wanted[$stage] ]] && echo "$stage"; done
 }
 
-# A row for each stage that has ended: its name, how many passed, how many failed, seconds, its result.
+# A row for each stage that has ended: its name, how many passed, how many failed, seconds, its result, how many of the seconds cargo compiled,
+# seconds of CPU.
 TABLE=()
 
 run_stage() {
@@ -128,7 +128,8 @@ run_stage() {
     [[ $failed -ne 0 ]] && result=FAILED
     [[ $failed -ne 0 && $SECONDS -ge $((LIMIT_MIN * 60)) ]] && result="FAILED (the run's $LIMIT_MIN minutes are over)"
     [[ -n ${STOPPED:-} ]] && result=interrupted
-    row "$stage" "$passed" "$failed" $((SECONDS - started)) "$result"
+    times >"$log.times"
+    row "$stage" "$passed" "$failed" $((SECONDS - started)) "$result" "$(compiling "$log")" "$(children "$log.times")"
     [[ $failed -eq 0 || -n ${STOPPED:-} ]] || { echo "    what failed in $log, and its end:"; { failures "$log"; tail -n 60 "$log"; } | without_addresses | sed 's/^/    | /'; }
 }
 
@@ -143,14 +144,30 @@ recorded() {
     return $status
 }
 
-# row STAGE PASSED FAILED SECONDS RESULT: prints and keeps a stage that has ended.
+# row STAGE PASSED FAILED SECONDS RESULT COMPILING CPU: prints and keeps a stage that has ended.
 row() {
     TABLE+=("$(paste -s <(printf '%s\n' "$@"))")
     FAILED_OF[$1]=$3
     formatted <<<"${TABLE[-1]}"
 }
 
-formatted() { awk -F '\t' '{ sub(/^long_/, "long "); printf "%-19s%6d passed %4d failed %6d s   %s\n", $1, $2, $3, $4, $5 }'; }
+formatted() { awk -F '\t' '{
+    sub(/^long_/, "long ")
+    printf "%-19s%6d passed %4d failed %6d s %6d s %6d s   %s\n", $1, $2, $3, $6 < $4 ? $6 : $4, $6 < $4 ? $4 - $6 : 0, $7, $5
+}'; }
+
+# The seconds that cargo and rustdoc say that they have compiled.
+compiling() {
+    awk '
+        match($0, /^ *Finished .* in /) || match($0, /compilation took /) {
+            count = split(substr($0, RSTART + RLENGTH), parts, " ")
+            for (i = 1; i <= count; i++) s += parts[i] * (parts[i] ~ /h$/ ? 3600 : parts[i] ~ /m$/ ? 60 : 1)
+        }
+        END { printf "%d\n", s + 0.5 }' "$1"
+}
+
+# The seconds of CPU of the children, user and system, of what the shell says of its times: of each a pair as 1m2.345s.
+children() { awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, part, "m"); s += 60 * part[1] + part[2] } printf "%d\n", s + 0.5 }' "$1"; }
 
 # Names the failed tests with their first lines, which the tests after them may have moved away from the end.
 failures() {
@@ -189,7 +206,7 @@ summary() {
     # They hold the caller's environment.
     rm -rf "$LOGS/records"
     echo
-    printf '%-19s%13s %11s %8s   %s\n' stage passed failed time result
+    printf '%-19s%13s %11s %8s %8s %8s   %s\n' stage passed failed compiles runs CPU result
     formatted <"$LOGS/table"
     read -r passed failed < <(awk -F '\t' '{ p += $2; f += $3 } END { print p + 0, f + 0 }' "$LOGS/table")
     [[ -n ${STOPPED:-} ]] && { echo "interrupted: the stages after this were not run"; failed=$((failed + 1)); }

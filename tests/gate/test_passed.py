@@ -93,3 +93,21 @@ def test_what_the_caller_set_for_the_tests_is_not_the_whole_run(repository):
     assert noted(repository) is None
     passes(repository, HODO_CI="/elsewhere")
     assert noted(repository)
+
+
+CARGO = """\
+    Finished `gate` profile [optimized] target(s) in 1m 02s
+running 1 test
+test finished::it_is ... ok
+test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 7.00s
+    Finished `gate` profile [optimized] target(s) in 0.61s
+all doctests ran in 5.02s; merged doctests compilation took 2.10s
+"""
+
+
+def test_a_stage_has_what_it_compiled_and_what_its_processes_computed(repository):
+    repository.write("log", CARGO)
+    repository.write("times", "9m9.000s 9m9.000s\n0m1.250s 1m0.500s\n")
+    said = repository.run("bash", "-c", ". tests/gate/runner.sh; compiling log; children times; row unit 1 0 100 passed 65 62").stdout
+    assert said.splitlines()[:2] == ["65", "62"]
+    assert said.splitlines()[2].split() == "unit 1 passed 0 failed 65 s 35 s 62 s passed".split()
