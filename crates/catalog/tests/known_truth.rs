@@ -373,6 +373,37 @@ fn a_partition_without_end_is_a_stall_that_keeps_what_was_measured() {
     }
 }
 
+/// Runs a second plan over a link on which the first one has left its operations behind: it is told of the same silence.
+#[test]
+fn a_plan_that_stalled_leaves_the_link_to_the_next_one() {
+    for scheme in ["udp", "tcp", "unix", "ipbusudp-2.0", "ipbustcp-2.0", "ipbusudp-1.3", "pva", "farm"] {
+        let link = uri(&format!("sim+{scheme}://?delay=10us&partition=5ms..1000s"));
+        for &mode in link.protocol.description().modes {
+            let plan = lasting(Plan { window: 16, ..plan(Test::Rate, mode, 64) }, 1000);
+            let mut opened = opened(&link, &plan);
+            let first = run(&mut opened.links, &plan, &Unwatched);
+            let second = run(&mut opened.links, &plan, &Unwatched);
+            let is_of_the_link = matches!(second.error, Some(LinkError::Unsupported(_)));
+            assert!(first.operations > 0 && first.error.is_some(), "{link} {mode}: {first:?}");
+            assert!(second.operations == 0 && !is_of_the_link, "{link} {mode}: {second:?}");
+        }
+    }
+    // A memory behind a bridge that says nothing.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = silent.local_addr().expect("it is bound");
+    let link = uri(&format!("ssdtp2://{at}?far=rmap&path=4&back-path=1"));
+    for mode in [Mode::Send, Mode::Receive] {
+        let plan = Plan { window: 16, stall: Duration::from_millis(50), ..plan(Test::Rate, mode, 64) };
+        let patient = Settings { timeout: Duration::from_secs(600), ..settings(&plan) };
+        let mut opened = open_with(&link, &patient).expect("it accepts connections");
+        for _ in 0..2 {
+            let found = run(&mut opened.links, &plan, &Unwatched);
+            assert_eq!(found.error, Some(LinkError::Stalled { millis: 50 }), "{mode}");
+            assert_eq!((found.operations, found.loss.lost), (0, 16), "{mode}");
+        }
+    }
+}
+
 #[test]
 fn two_runs_are_the_same_to_the_byte() {
     let network = "delay=5us&jitter=4us&loss=0.01&duplicate=0.01&reorder=0.01&seed=3";

@@ -30,6 +30,18 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
+    /// Ends the oldest transaction, as lost, if there is no place for another one. As many operations as there are places are under way
+    /// at most: a plan that came to an early end has left it behind.
+    pub(super) fn make_room(&mut self) {
+        let Some(initiator) = &mut self.initiator else { return };
+        if initiator.outstanding() < initiator.settings().outstanding_max {
+            return;
+        }
+        if let Some(left) = initiator.expire(Instant::MAX) {
+            self.completed.push(Completion { tag: left.tag, outcome: Outcome::Lost });
+        }
+    }
+
     /// Ends transactions whose deadline has passed, as lost.
     pub(super) fn expire(&mut self, now: Instant) {
         let Some(initiator) = &mut self.initiator else { return };

@@ -284,6 +284,7 @@ impl RealLink {
         let deadline = self.driver.last_turn() + self.timeout;
         self.scratch.clear();
         let client = &mut self.driver.machine_mut().clients[channel as usize];
+        client.receiver_mut().make_room();
         let initiator = client.receiver_mut().initiator.as_mut().expect("a link to a memory has an initiator");
         let sent = match initiator.send(&request, to, tag, deadline, &mut self.scratch) {
             Ok(_) => client.send(&self.scratch, EndOfPacket::Eop),
