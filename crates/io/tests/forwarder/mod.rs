@@ -342,6 +342,12 @@ fn echo(board: &UdpSocket, stop: &Stop) {
     }
 }
 
+/// Returns what lies in the sockets of this host, and what it has dropped: whether a datagram that is missing was lost, or is not fetched.
+fn queues() -> String {
+    let read = |name: &&str| std::fs::read_to_string(format!("/proc/self/net/{name}"));
+    ["udp", "tcp", "snmp", "softnet_stat"].iter().filter_map(|name| read(name).ok()).collect()
+}
+
 /// One client of a hub.
 pub struct Client {
     stream: TcpStream,
@@ -376,7 +382,7 @@ impl Client {
     /// Returns the next reply: the number of its board and the bytes, or `None` from a board that is not there.
     pub fn answer(&mut self) -> (usize, Option<&[u8]>) {
         let mut header = [0; 4];
-        self.stream.read_exact(&mut header).expect("the hub answers");
+        self.stream.read_exact(&mut header).unwrap_or_else(|error| panic!("the hub answers: {error}\n{}", queues()));
         let (board, length) = (usize::from(half(&header, 0)), half(&header, 2));
         if length == ABSENT {
             return (board, None);
