@@ -24,14 +24,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for row in reader.get_row_iter(Some(chosen))? {
         let row = row?;
         let filled = row.get_column_iter().filter(|(_, field)| !matches!(field, Field::Null));
-        let cells: Map<String, Value> = filled.map(|(name, field)| (name.clone(), json(field))).collect();
-        writeln!(out, "{}", Value::Object(cells))?;
+        let cells: Result<Map<_, _>, String> = filled.map(|(name, field)| Ok((name.clone(), json(field)?))).collect();
+        writeln!(out, "{}", Value::Object(cells?))?;
     }
     Ok(out.flush()?)
 }
 
-fn json(field: &Field) -> Value {
-    match field {
+/// Returns the value of a cell, or why there is none: it is of a type that no file of ours has.
+fn json(field: &Field) -> Result<Value, String> {
+    Ok(match field {
         Field::Bool(value) => (*value).into(),
         Field::Int(value) => (*value).into(),
         Field::Long(value) => (*value).into(),
@@ -49,7 +50,7 @@ fn json(field: &Field) -> Value {
                 text
             })
             .into(),
-        Field::ListInternal(list) => list.elements().iter().map(json).collect(),
-        other => format!("{other:?}").into(),
-    }
+        Field::ListInternal(list) => list.elements().iter().map(json).collect::<Result<_, _>>()?,
+        other => return Err(format!("{other:?} is of no type that is printed here")),
+    })
 }
