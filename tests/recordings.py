@@ -10,6 +10,7 @@ import time
 
 import command
 import numpy
+import pva
 from p4p.nt import NTEnum, NTScalar
 from p4p.server import Server, StaticProvider
 from p4p.server.thread import SharedPV
@@ -31,6 +32,13 @@ def ended(process, status=0):
     said = process.stdout.read()
     assert process.wait(20) == status, said
     return said
+
+
+def serving(folder, text, **options):
+    """A server of the PVs of this text, in a folder."""
+    file = folder / "pvs.toml"
+    file.write_text(text, encoding="utf-8")
+    return pva.serving(file, **options)
 
 
 @contextlib.contextmanager
@@ -72,6 +80,11 @@ def updates(file, *columns):
 def missing(found):
     """How many numbers are missing among the updates of a PV that counts."""
     return sum(after.long - before.long - 1 for before, after in zip(found, found[1:]))
+
+
+def overruns(found):
+    """How many of the updates say that earlier ones of them were lost."""
+    return sum(row.overrun is not None for row in found)
 
 
 def is_every_number(found):

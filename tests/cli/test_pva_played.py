@@ -6,19 +6,13 @@ import time
 import command
 import pva
 import pytest
-from recordings import STEPS, Watched, ended, posted, pv, recording, updates
+from recordings import STEPS, Watched, ended, posted, pv, recording, serving, updates
 from test_pva_reload import reload
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
     return posted(tmp_path_factory.mktemp("recording") / "run.parquet")
-
-
-def serving(folder, text, **options):
-    file = folder / "pvs.toml"
-    file.write_text(text, encoding="utf-8")
-    return pva.serving(file, **options)
 
 
 def test_what_was_recorded_comes_again_with_values_alarms_stamps_and_timing(tmp_path, recorded):
