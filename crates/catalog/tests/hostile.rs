@@ -284,3 +284,22 @@ fn a_far_end_that_dies_ends_the_run_and_keeps_what_was_measured() {
         assert!(found.error.is_some(), "{}: {:?}", protocol.name(), found.verdict);
     }
 }
+
+/// Reads and writes a memory behind a bridge that says nothing: the second plan is told so, too, although the first has left its
+/// transactions behind.
+#[test]
+fn a_bridge_that_says_nothing_is_told_of_in_each_plan() {
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let at = silent.local_addr().expect("it is bound");
+    let link = plans::uri(&format!("ssdtp2://{at}?far=rmap&path=4&back-path=1"));
+    for mode in [Mode::Send, Mode::Receive] {
+        let plan = Plan { window: 16, stall: Duration::from_millis(50), ..plan(Test::Rate, mode, 64) };
+        let patient = Settings { timeout: Duration::from_secs(600), ..settings(&plan) };
+        let mut opened = open_with(&link, &patient).expect("it accepts connections");
+        for _ in 0..2 {
+            let found = run(&mut opened.links, &plan, &Unwatched);
+            assert_eq!(found.error, Some(LinkError::Stalled { millis: 50 }), "{mode}");
+            assert_eq!((found.operations, found.loss.lost), (0, 16), "{mode}");
+        }
+    }
+}
