@@ -11,7 +11,7 @@ pub use rules::{
     clock, crate_docs, file_length, function_length, is_machines, names, no_std_attribute, printing, protocol_names,
     reading, unfinished, unsafe_code,
 };
-pub use source::{Language, Source, has_test, source_files};
+pub use source::{Language, Source, has_test, sources};
 pub use words::{sentences, type_names};
 pub use workspace::{Package, cargo, host, metadata, packages, protocol_crates, root};
 

@@ -1,5 +1,7 @@
+use crate::root;
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The programming language of a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,13 +53,16 @@ pub fn has_test(text: &str, name: &str) -> bool {
     ["def", "fn"].iter().any(|word| text.contains(&format!("{word} {name}(")))
 }
 
-/// Returns every Rust and Python file under `root`, without what is built.
+/// Returns every Rust and Python file of this repository, without what is built. They are read once.
 #[must_use]
-pub fn source_files(root: &Path) -> Vec<Source> {
-    let mut found = Vec::new();
-    walk(root, root, &mut found);
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found
+pub fn sources() -> &'static [Source] {
+    static SOURCES: LazyLock<Vec<Source>> = LazyLock::new(|| {
+        let mut found = Vec::new();
+        walk(&root(), &root(), &mut found);
+        found.sort_by(|one, other| one.path.cmp(&other.path));
+        found
+    });
+    &SOURCES
 }
 
 fn walk(root: &Path, folder: &Path, found: &mut Vec<Source>) {

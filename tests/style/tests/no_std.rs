@@ -1,6 +1,6 @@
 //! Protocols have no sockets, threads or clocks: their crates and everything that they stand on do without `std`.
 
-use hodo_style::{Complaint, cargo, expect_none, host, protocol_crates, root, source_files};
+use hodo_style::{Complaint, cargo, expect_none, host, protocol_crates, sources};
 
 /// The crates of others that a protocol may depend on, and the features that it may switch on.
 const ALLOWED: &[(&str, &[&str])] =
@@ -8,7 +8,7 @@ const ALLOWED: &[(&str, &[&str])] =
 
 #[test]
 fn protocol_crates_say_so() {
-    let complaints: Vec<Complaint> = source_files(&root()).iter().flat_map(hodo_style::no_std_attribute).collect();
+    let complaints: Vec<Complaint> = sources().iter().flat_map(hodo_style::no_std_attribute).collect();
     expect_none(&complaints);
 }
 

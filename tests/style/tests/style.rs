@@ -1,10 +1,10 @@
 //! The house rules, applied to every source file of this repository.
 
-use hodo_style::{Complaint, Source, expect_none, has_test, root, source_files};
+use hodo_style::{Complaint, Source, expect_none, has_test, root, sources};
 use std::fs;
 
 fn check(rule: fn(&Source) -> Vec<Complaint>) {
-    let complaints: Vec<Complaint> = source_files(&root()).iter().flat_map(rule).collect();
+    let complaints: Vec<Complaint> = sources().iter().flat_map(rule).collect();
     expect_none(&complaints);
 }
 
@@ -70,7 +70,7 @@ fn every_crate_says_what_it_is() {
 
 #[test]
 fn the_walk_finds_the_sources() {
-    let files = source_files(&root());
+    let files = sources();
     for path in ["crates/machine/src/lib.rs", "tests/style/src/lib.rs", "benches/peers/run.py"] {
         assert!(files.iter().any(|file| file.path == path), "{path} was not found");
     }
@@ -96,13 +96,15 @@ fn few_tests_are_unsteady() {
 #[test]
 fn what_was_merged_is_kept() {
     let list = fs::read_to_string(root().join("tests/merged.tsv")).expect("it is there");
-    let sources = source_files(&root());
     for line in list.lines().skip(1) {
         let [_, kept, left] = line.split('\t').collect::<Vec<_>>()[..] else { panic!("not three cells: {line}") };
         let (place, name) = kept.rsplit_once("::").expect("a test has a file and a name");
         // A test in Python stands in the file that it is named with; of one in Rust, the program is named.
         let is_there =
             |source: &Source| has_test(&source.text, name) && (source.path == place || !place.ends_with(".py"));
-        assert!(!left.is_empty() && sources.iter().any(is_there), "{kept} is not there: say where its promise is kept");
+        assert!(
+            !left.is_empty() && sources().iter().any(is_there),
+            "{kept} is not there: say where its promise is kept"
+        );
     }
 }
