@@ -42,7 +42,7 @@ fn allocations(link: &mut dyn Link, again: Operation, operations: u64) -> u64 {
 fn more_operations_need_no_more_allocations() {
     for protocol in protocols() {
         let served = Served::start(protocol, &serve_settings());
-        for ((mode, window, size), stages) in cases(protocol).flat_map(|case| [(case, false), (case, true)]) {
+        for (mode, window, size, stages) in cases(protocol) {
             let plan = Plan { window, stages, ..plan(Test::Rate, mode, size) };
             let mut opened = opened(&served.uri, &plan);
             let link = opened.links[0].as_mut();
@@ -78,7 +78,9 @@ fn stamp_both_ends(link: &mut dyn Link, protocol: &dyn Protocol) {
     assert!(!far_end.stages.is_empty());
 }
 
-fn cases(protocol: &'static dyn Protocol) -> impl Iterator<Item = (Mode, u32, u32)> {
-    let sizes = [(1, 64), (64, 64), (1, 32 << 10), (64, 32 << 10)];
-    protocol.description().modes.iter().flat_map(move |&mode| sizes.map(|(window, size)| (mode, window, size)))
+/// Returns cases in which a window, a size and stages meet each other in pairs.
+fn cases(protocol: &'static dyn Protocol) -> impl Iterator<Item = (Mode, u32, u32, bool)> {
+    let cases = [(1, 64, true), (64, 64, false), (1, 32 << 10, false), (64, 32 << 10, true)];
+    let modes = protocol.description().modes.iter();
+    modes.flat_map(move |&mode| cases.map(|(window, size, stages)| (mode, window, size, stages)))
 }
