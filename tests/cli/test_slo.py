@@ -67,11 +67,12 @@ def test_a_condition_that_never_holds_says_so():
 def test_a_real_link_is_searched_in_time(link):
     plan = ["--sizes", "8", "--slo", "p50<5ms", "--slo-within", "3s", "--duration", "100ms", "--repeat", "2"]
     done = command.hodo("bench", link, *plan, "--json", "-")
-    # On a busy machine there may be no rate that holds.
+    # On a busy machine there may be no rate that holds, or no time to try one.
     assert done.returncode in (0, 1), done.stderr
     slo = contract.parse(done.stdout)["slo"]
     check(slo)
-    assert done.returncode == (1 if slo["rate"] is None else 0) and slo["curve"]
+    assert done.returncode == (1 if slo["rate"] is None else 0)
+    assert slo["curve"] or slo["text"] == f"{link}://: no rate was tried, so there is no answer"
     assert "within 3.0 s" in done.stderr
 
 
