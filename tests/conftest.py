@@ -5,8 +5,15 @@ import os
 import command
 import pytest
 
-# Which protocol a file of tests is about, by the first word of its name; every other file uses raw links.
-ABOUT = {"farm": "farm", "pva": "pva", "hub": "ipbus", "ipbus": "ipbus", "controlhub": "ipbus", "pingpong": "roce", "roce": "roce", "hdl": "spacewire", "spacewire": "spacewire", "dissector": "spacewire"}
+# The first words of the files of the command's tests that are about a protocol. The others are about what protocols have in common, and `crates`.
+ABOUT = {
+    "farm": ["farm"],
+    "ipbus": ["controlhub", "hub", "ipbus", "trace"],
+    "pva": ["from_pvget", "pva"],
+    "raw": ["content", "pace", "sockets", "stalls", "two_flows", "unbounded", "wait"],
+    "roce": ["pingpong", "roce"],
+    "spacewire": ["spacewire"],
+}
 
 # The stages of `./test long`, and the folders that each of them runs.
 LONG = {
@@ -23,24 +30,27 @@ LONG = {
 
 def pytest_addoption(parser):
     parser.addoption("--stage", metavar="STAGE", help="run the tests of this stage of `./test long`, and no others")
+    parser.addoption("--about", metavar="NAME", action="append", default=[], help="run the tests that are about this protocol or `crates`, or in this file, and no others")
 
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "long(stage): not part of `./test`, but of this stage of `./test long`")
-    for protocol in {*ABOUT.values(), "raw"}:
-        config.addinivalue_line("markers", f"{protocol}: what a change of this protocol has to pass")
 
 
-# Marks before pytest chooses by marks, and chooses after every other conftest has marked.
-@pytest.hookimpl(wrapper=True, tryfirst=True)
+# Chooses after every other conftest has marked.
+@pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config, items):
-    for item in items:
-        word = item.path.stem.removeprefix("test_").split("_")[0]
-        item.add_marker(ABOUT.get(word, "raw"))
     yield
-    chosen = [item for item in items if stage_of(item) == config.option.stage]
+    chosen = [item for item in items if stage_of(item) == config.option.stage and is_about(item, config.option.about)]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
+
+
+def is_about(item, names):
+    """Returns whether a test is about one of these protocols or in one of these files; each test is where there are none."""
+    name = item.path.stem.removeprefix("test_")
+    about = next((protocol for protocol, words in ABOUT.items() for first in words if f"{name}_".startswith(f"{first}_")), "crates")
+    return not names or about in names or str(item.path.relative_to(command.ROOT)) in names
 
 
 def stage_of(item):
