@@ -194,14 +194,14 @@ def test_it_tells_of_clients_and_boards(board):
 
 # From the client to the hub, to the board, back to the hub, and back to the client.
 THROUGH = "queue, send, wire and device, hub queue, wire and board, hub answer, completion"
-# The hub counts one packet in 64: of a short run on a busy machine these few can take longer than all on average, and leave no rest.
+# The hub counts one packet in 64, so that a run has a number of them and not a time; these few can take longer than all on average, and leave no rest.
 REST = "network, waking"
-STAGES = ["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages", "--timeout", "20s"]
+STAGES = ["--test", "latency", "--mode", "receive", "--sizes", "4", "--stages", "--timeout", "20s", "--count", "2000", "--warmup", "20ms", "--repeat", "1"]
 
 
 @pytest.mark.parametrize("version", ["2.0", "1.3"])
 def test_its_part_of_the_time_of_an_operation_is_told(version):
-    (one,) = command.bench(f"chtcp-{version}", *STAGES, *command.SHORT)
+    (one,) = command.bench(f"chtcp-{version}", *STAGES, "--quiet")
     assert ", ".join(stage["name"] for stage in one["stages"] if stage["name"] != REST) == THROUGH
     there = [stage for stage in one["stages"] if stage["side"] == "remote"]
     assert len({stage["count"] for stage in there[:3]}) == 1
@@ -216,7 +216,7 @@ def test_its_part_of_the_time_of_an_operation_is_told(version):
 
 def test_a_stage_that_cannot_be_is_not_told():
     # On one processor the board answers before the hub's call that sends has returned.
-    (one,) = command.bench("chtcp-2.0", *STAGES, "--cpu", "0", *command.SHORT)
+    (one,) = command.bench("chtcp-2.0", *STAGES, "--cpu", "0", "--quiet")
     time = {stage["name"]: stage for stage in one["stages"]}
     # Two messages and a board that answers: no less than the four calls that they are.
     assert time["wire and board"]["p50_ns"] > 2000, time
@@ -225,12 +225,11 @@ def test_a_stage_that_cannot_be_is_not_told():
 def test_a_hub_that_runs_tells_its_stages_on_its_pages(board):
     with running("--stages") as hub:
         link = f"chtcp-2.0://{hub.at[1]}:{hub.at[2]}?target=127.0.0.1:{board.port}"
-        (one,) = command.bench(link, *STAGES, "--hub-pages", hub.pages, *command.SHORT)
+        (one,) = command.bench(link, *STAGES, "--hub-pages", hub.pages, "--quiet")
         assert ", ".join(stage["name"] for stage in one["stages"] if stage["name"] != REST) == THROUGH
         with socket.create_server(("127.0.0.1", 0)) as nobody:
             gone = "{}:{}".format(*nobody.getsockname())
-        quiet = [word for word in command.SHORT if word != "--quiet"]
-        done = command.hodo("bench", link, *STAGES, "--hub-pages", gone, *quiet)
+        done = command.hodo("bench", link, *STAGES, "--hub-pages", gone)
         assert done.returncode == 0 and gone in done.stderr and "--hub-pages" in done.stderr, done.stderr
 
 
