@@ -23,7 +23,10 @@ quick() {
     while read -r file; do
         name=$(cut -d / -f 2 <<<"$file")
         case $file in
-            protocols/*/*) about[$name]=1 && for file in protocols/"$name"/*/Cargo.toml; do packages[$file]=1; done ;;
+            protocols/*/*)
+                [[ ! -d protocols/$name ]] || about[$name]=1
+                for file in protocols/"$name"/*/Cargo.toml; do packages[$file]=1; done
+                ;;
             crates/*/*) about[crates]=1 packages[crates/$name/Cargo.toml]=1 ;;
             fuzz/*) packages[fuzz/Cargo.toml]=1 ;;
             tests/toy/*) packages[tests/toy/Cargo.toml]=1 ;;
@@ -42,7 +45,7 @@ quick() {
         [[ ! -e $file ]] || BUILT+=$(sed -n 's/^name = "\(.*\)"$/ -p \1/p' "$file" | head -n 1)
     done
     # Each test by itself: a protocol may have one long file.
-    CLI="tests/cli --numprocesses 4 --dist load"
+    CLI="--numprocesses 4 --dist load tests/cli"
     for name in "${!about[@]}"; do CLI+=" --about=$name"; done
     [[ ${#packages[@]} -eq 0 ]] || CHOSEN+=(unit)
     [[ ${#about[@]} -eq 0 ]] || CHOSEN+=(cli)

@@ -1,6 +1,7 @@
 """`./test quick` chooses by what a change is about, and builds what `./test` builds; `./test long` runs what is marked so, wherever the mark is set."""
 
 import re
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +17,7 @@ echo "stages: ${CHOSEN[*]}"
 echo "built: $BUILT"
 echo "run: $CLI"
 """
+STAGES = {"format", "style", "licences"}
 ALWAYS = "the-profile -p hodo-cli -p hodo-catalog -p hodo-toy"
 
 
@@ -42,9 +44,8 @@ def chosen(repository, *names):
 
 
 def test_a_protocol_is_chosen_by_its_name(repository):
-    always = {"format", "style", "licences"}
-    assert chosen(repository, "one") == (always | {"unit", "cli"}, ["one", "one-host"], ["one"], "")
-    assert chosen(repository, "two", "crates") == (always | {"unit", "cli"}, ["io", "sim", "two"], ["crates", "two"], "")
+    assert chosen(repository, "one") == (STAGES | {"unit", "cli"}, ["one", "one-host"], ["one"], "")
+    assert chosen(repository, "two", "crates") == (STAGES | {"unit", "cli"}, ["io", "sim", "two"], ["crates", "two"], "")
     for name in ("three", "one/host", "."):
         ended = repository.run("./choose", name)
         assert ended.returncode == 2 and ended.stdout == f"there is no '{name}': ./test quick NAME, with a name of these: crates one two\n"
@@ -53,26 +54,27 @@ def test_a_protocol_is_chosen_by_its_name(repository):
 def test_what_has_changed_is_chosen(repository):
     ended = repository.run("./choose")
     assert ended.returncode == 2 and ended.stdout.startswith("nothing differs from origin/"), ended.stdout
-    always = {"format", "style", "licences"}
     # One that is committed, one that is not, and one that git has not been told of.
     repository.write("README.md", "changed\n")
     repository.commit()
-    assert chosen(repository)[:3] == (always, [], [])
+    assert chosen(repository)[:3] == (STAGES, [], [])
     repository.write("protocols/one/machines/Cargo.toml", '[package]\nname = "one"\n')
-    assert chosen(repository)[:3] == (always | {"unit", "cli"}, ["one", "one-host"], ["one"])
+    assert chosen(repository)[:3] == (STAGES | {"unit", "cli"}, ["one", "one-host"], ["one"])
     repository.write("crates/io/src/new.rs", "")
     repository.write("tests/netns/test_new.py", "")
     *what, said = chosen(repository)
-    assert what == [always | {"unit", "cli"}, ["io", "one", "one-host"], ["crates", "one"]]
+    assert what == [STAGES | {"unit", "cli"}, ["io", "one", "one-host"], ["crates", "one"]]
     assert re.fullmatch(r"what differs from origin/\w+ is about: (crates one|one crates)\nleft to ./test: tests/netns/test_new.py\n", said)
     repository.commit()
     repository.git("branch", "--unset-upstream")
     assert repository.run("./choose").stdout.startswith("nothing differs from HEAD")
     repository.write("tests/cli/test_one.py", "changed\n")
     repository.write("tests/gate/test_new.py", "")
-    assert chosen(repository)[:3] == (always | {"cli", "gate"}, [], ["tests/cli/test_one.py"])
+    assert chosen(repository)[:3] == (STAGES | {"cli", "gate"}, [], ["tests/cli/test_one.py"])
+    # Nothing is asked for of what is no longer there.
     (repository.folder / "tests/cli/test_one.py").unlink()
-    assert chosen(repository)[:3] == (always | {"gate"}, [], [])
+    shutil.rmtree(repository.folder / "protocols/one")
+    assert chosen(repository)[:3] == (STAGES | {"gate", "unit"}, [], [])
 
 
 @pytest.mark.parametrize(("protocol", "count"), [("ipbus", 2), ("raw", 0)])
