@@ -1,11 +1,10 @@
 """The result contract, version 3, as checks: what every document that hodo writes must hold."""
 
 import base64
+import functools
 import json
 import pathlib
 import zlib
-
-import jsonschema
 
 MODES = ("both", "send", "receive")
 TSV_COLUMNS = (
@@ -36,7 +35,6 @@ def closed(schema):
 
 
 SCHEMA = pathlib.Path(__file__).parents[1] / "docs/result.schema.json"
-VALIDATOR = jsonschema.Draft202012Validator(closed(json.loads(SCHEMA.read_text(encoding="utf-8"))))
 # Figures that may be below 0: of two clocks, which is ahead.
 SIGNED = {"ahead_ns"}
 
@@ -48,9 +46,19 @@ def parse(text):
     return document
 
 
+@functools.cache
+def worst_violation():
+    """A function from a document to its worst violation of the schema, or `None`."""
+    # Here, as it takes most of a second to load, and few of the processes that tests start check documents.
+    import jsonschema
+
+    validator = jsonschema.Draft202012Validator(closed(json.loads(SCHEMA.read_text(encoding="utf-8"))))
+    return lambda document: jsonschema.exceptions.best_match(validator.iter_errors(document))
+
+
 def check_document(document):
     """Fails, naming the field, where a document breaks the contract."""
-    worst = jsonschema.exceptions.best_match(VALIDATOR.iter_errors(document))
+    worst = worst_violation()(document)
     if worst:
         complain(f"document{worst.json_path[1:]}", worst.message)
     if document["tool"]["name"] != "hodo":
