@@ -1,6 +1,8 @@
 """What every test of the command needs: the command itself. A missing one is a failure, not a skip."""
 
+import contextlib
 import os
+import socket
 
 import command
 import pytest
@@ -26,6 +28,11 @@ LONG = {
     "demonstration": {"cli"},
     "files": {"cli", "report"},
 }
+
+# The ports of daemons that are given none. They are taken while tests run, so that a test that starts such a daemon always fails, and not only where it
+# meets another one.
+DEFAULT_PORTS = (5500, 5501, 9203, 9205, 9206, 9209, 9210, 10203)
+TAKEN = []
 
 
 def pytest_addoption(parser):
@@ -66,3 +73,13 @@ def stage_of(item):
 def pytest_sessionstart(session):
     if not os.access(command.HODO, os.X_OK):
         pytest.exit(f"{command.HODO} is not there: ./test build, or set HODO", returncode=1)
+    if not hasattr(session.config, "workerinput"):
+        TAKEN.extend(map(taken, DEFAULT_PORTS))
+
+
+def taken(port):
+    """A socket that has a port of this host, unless somebody else has it."""
+    one = socket.socket()
+    with contextlib.suppress(OSError):
+        one.bind(("127.0.0.1", port))
+    return one

@@ -174,4 +174,4 @@ def test_what_has_no_business_there_is_refused():
         _, said = builder.end()
         assert "source 2 is not one of the 2 expected" in said, said
     command.refused("farm", "builder", status=2, says=["--sources"])
-    command.refused("farm", "builder", "--sources", 1, "--listen", "192.0.2.1:1", status=1, says=["cannot listen on"])
+    command.refused("farm", "builder", "--sources", 1, "--no-metrics", "--listen", "192.0.2.1:1", status=1, says=["cannot listen on"])

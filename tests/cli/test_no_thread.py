@@ -5,6 +5,7 @@ import pytest
 
 # No memory has room for a stack of this size, so that every thread that asks for the usual one is refused.
 STACK = "100000000000000"
+PAGES = ["--metrics", "127.0.0.1:0"]
 
 
 @pytest.mark.parametrize(
@@ -24,14 +25,15 @@ STACK = "100000000000000"
 def test_a_thread_that_cannot_be_started_is_an_error_with_a_message(arguments, tmp_path, monkeypatch):
     monkeypatch.setenv("RUST_MIN_STACK", STACK)
     arguments = [str(tmp_path / "store") if word == "STORE" else word for word in arguments]
-    command.refused(*arguments, status=1, says=["thread|Resource temporarily unavailable"], within=20)
+    pages = PAGES if "--listen" in arguments else []
+    command.refused(*arguments, *pages, status=1, says=["thread|Resource temporarily unavailable"], within=20)
 
 
 @pytest.mark.parametrize("daemon", [["hub"], ["farm", "controller"]], ids=" ".join)
 def test_pages_without_a_thread_name_what_to_raise(daemon, monkeypatch):
     monkeypatch.setenv("RUST_MIN_STACK", STACK)
     says = ["no thread can be started for the pages at http://", "raise the limit on threads or memory"]
-    command.refused(*daemon, "--listen", "127.0.0.1:0", status=1, says=says, within=20)
+    command.refused(*daemon, "--listen", "127.0.0.1:0", *PAGES, status=1, says=says, within=20)
 
 
 def test_a_run_over_several_links_says_that_no_thread_drives_them(monkeypatch):

@@ -82,6 +82,9 @@ def test_partial_events_are_counted_wherever_the_balance_stands(farm, tmp_path):
     )
 
 
+CONTROLLER = "[controller]\nno_metrics = true\n"
+
+
 def ran(tmp_path, text, *options, status=1):
     file = tmp_path / "farm.toml"
     file.write_text(text, encoding="utf-8")
@@ -92,15 +95,15 @@ def ran(tmp_path, text, *options, status=1):
 
 def test_a_run_counts_what_has_a_verdict_and_not_what_was_configured(tmp_path):
     nodes = "[[node]]\ncount = 2\n"
-    text = ran(tmp_path, f"[run]\nevents = 2000\n[controller]\nevent-max = 1000\n[[source]]\nsize = 'normal:900,100'\n{nodes}")
+    text = ran(tmp_path, f"[run]\nevents = 2000\n{CONTROLLER}event-max = 1000\n[[source]]\nsize = 'normal:900,100'\n{nodes}")
     decided, last = re.search(r"only (\d+) of 2000 events have a verdict", text), re.search(r"; (\d+) events in ", text)
     assert decided and last and 1000 < int(decided[1]) < 2000 and decided[1] == last[1], text
-    text = ran(tmp_path, f"[run]\nevents = 2000\n[controller]\n[[source]]\ncount = 2\n{nodes}", status=0)
+    text = ran(tmp_path, f"[run]\nevents = 2000\n{CONTROLLER}[[source]]\ncount = 2\n{nodes}", status=0)
     assert "; 2000 events in " in text, text
 
 
 def test_a_run_with_events_that_no_node_takes_fails_once(tmp_path):
-    made = "[controller]\nrestart = true\nsize = 'normal:900,100'\n[[node]]\ncount = 2\nevent-max = 1000\n"
+    made = f"{CONTROLLER}restart = true\nsize = 'normal:900,100'\n[[node]]\ncount = 2\nevent-max = 1000\n"
     text = ran(tmp_path, f"[run]\nevents = 500\n{made}")
     assert "no node takes more than 1000 bytes" in text and "restarting" not in text, text
     assert "; 500 events in " in text, text

@@ -44,8 +44,7 @@ quick() {
     for file in "${!packages[@]}"; do
         [[ ! -e $file ]] || BUILT+=$(sed -n 's/^name = "\(.*\)"$/ -p \1/p' "$file" | head -n 1)
     done
-    # Each test by itself: a protocol may have one long file.
-    CLI="--numprocesses 4 --dist load tests/cli"
+    CLI=tests/cli
     for name in "${!about[@]}"; do CLI+=" --about=$name"; done
     [[ ${#packages[@]} -eq 0 ]] || CHOSEN+=(unit)
     [[ ${#about[@]} -eq 0 ]] || CHOSEN+=(cli)
