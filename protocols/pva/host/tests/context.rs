@@ -414,3 +414,18 @@ fn what_can_only_be_written_is_drafted_without_being_read() {
     }
     assert!(context.get("R").is_ok());
 }
+
+#[test]
+fn a_reply_that_comes_as_its_time_ends_takes_nothing_from_the_calls_after_it() {
+    let server = server();
+    let _pv = server.pv("A", double()).on_call(|call: Call| call.reply(None)).serve();
+    let context = context(&server);
+    context.call("A", None).unwrap();
+    // About as long as a reply takes, and some are longer and some shorter: now and then both come at once.
+    for tries in 0..2_000 {
+        let _ = context.within(Duration::from_micros(10 + tries % 200)).call("A", None);
+    }
+    for _ in 0..3 {
+        assert_eq!(context.call("A", None).map_err(|why| why.to_string()), Ok(None));
+    }
+}

@@ -217,14 +217,18 @@ impl Tables {
         }
     }
 
-    /// Has the machine give an execution up. However it ends then, it has failed for this reason.
+    /// Has the machine give an execution up, if one is under way: it has failed for this reason, and the end of which the machine is still
+    /// to tell is not that of the next one.
     pub(super) fn give_up(&mut self, number: u32, why: Trouble) {
-        let is_execution = self.operations.get(number).and_then(Option::as_ref).is_some_and(|known| !known.sets_up);
-        self.over(number, Outcome::Failed(why));
-        if let Some(Some(known)) = self.operations.at(number).filter(|_| is_execution) {
+        let Some(Some(known)) = self.operations.at(number) else { return };
+        if !known.runs {
+            return;
+        }
+        if !known.sets_up {
             known.given_up += 1;
             self.commands.push_back(Command::Cancel { operation: number });
         }
+        self.end(number, Outcome::Failed(why));
     }
 
     /// Returns what the machine is to do because of what it told.
@@ -232,6 +236,7 @@ impl Tables {
         self.commands.pop_front()
     }
 
+    /// Takes in that the machine has ended an execution.
     fn over(&mut self, number: u32, outcome: Outcome) {
         let Some(Some(known)) = self.operations.at(number) else { return };
         if known.kind == Some(Kind::Monitor) {
@@ -240,7 +245,15 @@ impl Tables {
         }
         if known.given_up > 0 {
             known.given_up -= 1;
-        } else if std::mem::take(&mut known.runs) {
+        } else {
+            self.end(number, outcome);
+        }
+    }
+
+    /// Ends the execution that somebody waits for, if there is one.
+    fn end(&mut self, number: u32, outcome: Outcome) {
+        let Some(Some(known)) = self.operations.at(number) else { return };
+        if std::mem::take(&mut known.runs) {
             known.sets_up = false;
             self.running -= 1;
             known.outcome = outcome;
@@ -351,5 +364,57 @@ impl Tables {
         if !std::mem::replace(&mut known.is_noticed, true) {
             self.notices.push_back(Notice::Monitor(Operation(number)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called() -> (Tables, u32) {
+        let mut tables = Tables::default();
+        tables.keep_finished();
+        let channel = tables.open("A");
+        let operation = tables.operation(channel, Some(Kind::Call));
+        call(&mut tables, operation);
+        (tables, operation)
+    }
+
+    fn call(tables: &mut Tables, operation: u32) {
+        tables.asked(&Command::Call { operation, argument: None });
+    }
+
+    fn timed_out() -> Trouble {
+        Trouble::Failed("it has taken too long".into())
+    }
+
+    #[test]
+    fn what_is_over_is_not_given_up() {
+        let (mut tables, operation) = called();
+        tables.note(Event::Done { operation });
+        tables.give_up(operation, timed_out());
+        assert!(tables.next_command().is_none() && tables.next_finished() == Some(operation));
+        assert_eq!((tables.next_finished(), tables.outcome(operation)), (None, &Outcome::Done));
+        call(&mut tables, operation);
+        tables.note(Event::Done { operation });
+        assert_eq!((tables.next_finished(), tables.outcome(operation)), (Some(operation), &Outcome::Done));
+    }
+
+    #[test]
+    fn one_after_the_other_is_given_up_before_the_machine_has_ended_any() {
+        let (mut tables, operation) = called();
+        for _ in 0..2 {
+            tables.give_up(operation, timed_out());
+            assert_eq!((tables.outcome(operation), tables.running()), (&Outcome::Failed(timed_out()), 0));
+            assert!(matches!(tables.next_command(), Some(Command::Cancel { .. })));
+            assert_eq!((tables.next_finished(), tables.next_finished()), (Some(operation), None));
+            call(&mut tables, operation);
+        }
+        for _ in 0..2 {
+            tables.note(Event::Failed { operation, why: Failure::Cancelled });
+            assert!(tables.runs(Operation(operation)) && tables.next_finished().is_none());
+        }
+        tables.note(Event::Done { operation });
+        assert_eq!((tables.next_finished(), tables.outcome(operation)), (Some(operation), &Outcome::Done));
     }
 }
