@@ -94,6 +94,14 @@ def server(tmp_path):
         yield process
 
 
+@pytest.fixture
+def fast(server):
+    """A subscriber to all that is fast, once updates come."""
+    with subscriber(server.at, "field(value)record[queueSize=20]", *FAST) as one:
+        one.rates.get(timeout=20)
+        yield one
+
+
 def raw(server, *, receive=None):
     """A bare connection that has gone as far as being accepted."""
     connection = socket.socket()
@@ -146,26 +154,22 @@ def stopped_subscribers(server):
         yield stopped
 
 
-def test_a_subscriber_that_stops_costs_the_others_nothing_and_no_memory(server):
-    with subscriber(server.at, "field(value)record[queueSize=20]", *FAST) as fast:
-        fast.rates.get(timeout=20)
-        before = rss(server)
-        with stopped_subscribers(server) as stopped:
-            assert min(seconds(fast)) > 0
-            grown = rss(server) - before
-            stopped.send_signal(signal.SIGCONT)
-            command.wait_until(lambda: min(seconds(stopped, 1)) > 0, "it goes on once it reads again")
+def test_a_subscriber_that_stops_costs_the_others_nothing_and_no_memory(server, fast):
+    before = rss(server)
+    with stopped_subscribers(server) as stopped:
+        assert min(seconds(fast)) > 0
+        grown = rss(server) - before
+        stopped.send_signal(signal.SIGCONT)
+        command.wait_until(lambda: min(seconds(stopped, 1)) > 0, "it goes on once it reads again")
     # Up to 64 MiB a client wait, and what the system and the last updates hold.
     assert grown < 4 * 80 * MIB, f"{grown / MIB:.0f} MiB"
 
 
 @pytest.mark.long("timing")
-def test_a_subscriber_that_stops_costs_the_others_no_updates(server):
-    with subscriber(server.at, "field(value)record[queueSize=20]", *FAST) as fast:
-        fast.rates.get(timeout=20)
-        alone = median(seconds(fast))
-        with stopped_subscribers(server):
-            full = full_seconds(fast, alone)
+def test_a_subscriber_that_stops_costs_the_others_no_updates(server, fast):
+    alone = median(seconds(fast))
+    with stopped_subscribers(server):
+        full = full_seconds(fast, alone)
     assert full == 3, f"{full} seconds with 95 % of {alone} updates"
 
 
@@ -208,19 +212,17 @@ def slow_subscribers(server):
 
 
 @pytest.mark.long("timing")
-def test_subscribers_a_hundred_times_slower_than_the_source_go_on_and_cost_the_fast_ones_nothing(server):
-    with subscriber(server.at, "field(value)record[queueSize=20]", *FAST) as fast:
-        fast.rates.get(timeout=20)
-        alone, beside = [], []
-        for _ in range(3):
-            alone += seconds(fast)
-            with slow_subscribers(server) as counts:
-                before, memory = [count[1] for count in counts], rss(server)
-                beside += seconds(fast)
-                grown = rss(server) - memory
-                command.wait_until(lambda: all(count[1] > was for count, was in zip(counts, before, strict=True)), "each gets updates")
-            assert grown < 32 * MIB, f"{grown / MIB:.0f} MiB"
-            command.wait_until(lambda: metric(server, "pva_server_clients") == 1, "the slow ones are forgotten")
+def test_subscribers_a_hundred_times_slower_than_the_source_go_on_and_cost_the_fast_ones_nothing(server, fast):
+    alone, beside = [], []
+    for _ in range(3):
+        alone += seconds(fast)
+        with slow_subscribers(server) as counts:
+            before, memory = [count[1] for count in counts], rss(server)
+            beside += seconds(fast)
+            grown = rss(server) - memory
+            command.wait_until(lambda: all(count[1] > was for count, was in zip(counts, before, strict=True)), "each gets updates")
+        assert grown < 32 * MIB, f"{grown / MIB:.0f} MiB"
+        command.wait_until(lambda: metric(server, "pva_server_clients") == 1, "the slow ones are forgotten")
     assert median(beside) >= 0.95 * median(alone), f"updates a second: {beside} beside the slow ones, {alone} without them"
 
 

@@ -283,9 +283,7 @@ impl Tables {
     fn fail_all(&mut self, number: u32, status: &Trouble) {
         let Some(Some(channel)) = self.channels.get(number) else { return };
         for operation in channel.operations.clone() {
-            if self.runs(Operation(operation)) {
-                self.give_up(operation, status.clone());
-            }
+            self.give_up(operation, status.clone());
         }
     }
 
