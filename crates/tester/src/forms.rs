@@ -34,9 +34,9 @@ pub fn bytes(form: Form, document: &Document) -> io::Result<Option<Vec<u8>>> {
         Form::Json => Some(hodo_report::json::to_string(document)),
         Form::Html => Some(hodo_report::html(document)),
         Form::Markdown => Some(hodo_report::markdown(measurements)),
-        Form::Svg => plot::sheet(document),
+        Form::Svg => plot::sheet(document).map(|sheet| sheet.svg()),
         Form::Png => {
-            let png = plot::sheet(document).map(|svg| plot::png(&svg, SCALE)).transpose();
+            let png = plot::sheet(document).map(|sheet| sheet.png(SCALE)).transpose();
             return png.map_err(io::Error::other);
         }
         Form::Plots => None,
@@ -55,6 +55,6 @@ pub fn plots(document: &Document) -> impl Iterator<Item = (&'static str, String)
             Picture::OverTime => "over-time.svg",
             Picture::Cpu => "cpu.svg",
         };
-        plot::svg(picture, document).map(|svg| (name, svg))
+        plot::picture(picture, document).map(|sheet| (name, sheet.svg()))
     })
 }

@@ -19,7 +19,6 @@ const LICENCES: &[&str] = &[
 
 /// Packages that may be there in several incompatible versions, and why.
 const TWICE: &[(&str, &str)] = &[
-    ("base64", "hdrhistogram is at 0.22, usvg at 0.23"),
     ("miniz_oxide", "png is at 0.8, flate2 at 0.9"),
     ("syn", "zerocopy-derive is at 2, the derives of serde and clap at 3"),
 ];

@@ -2,7 +2,8 @@
 
 use super::chart::{LABEL, SMALL};
 use super::charts::label;
-use super::svg::{Anchor, Area, OWN, Stroke, Svg};
+use super::drawing::{Anchor, Area, Drawing, OWN, Stroke};
+use super::svg;
 use crate::units;
 use hodo_measure::{Measurement, NodeShare};
 
@@ -32,12 +33,12 @@ pub(crate) fn node_bars(group: &[&Measurement]) -> Option<Bars> {
     const EQUAL: Stroke = Stroke { class: "limit", color: OWN, width: 1.4, dashes: "5 4" };
     let members: Vec<&Measurement> = group.iter().filter(|m| events(m) > 0).copied().collect();
     let height = if members.len() > 1 { 64.0 } else { 210.0 };
-    let mut svg = Svg::default();
+    let mut drawing = Drawing::default();
     let mut top = 0.0;
     for m in &members {
-        svg.text((0.0, top + 12.0), Anchor::Start, LABEL, &label(m, &members));
+        drawing.text((0.0, top + 12.0), Anchor::Start, LABEL, &label(m, &members));
         let least = m.fairness.map_or_else(String::new, |f| format!("least over most {:.3}", f.min_over_max));
-        svg.text((WIDTH, top + 12.0), Anchor::End, SMALL, &least);
+        drawing.text((WIDTH, top + 12.0), Anchor::End, SMALL, &least);
         let floor = top + HEAD + height;
         let most = m.nodes.iter().map(|node| node.events).max().unwrap_or(1) as f64;
         let each = WIDTH / m.nodes.len() as f64;
@@ -45,21 +46,21 @@ pub(crate) fn node_bars(group: &[&Measurement]) -> Option<Bars> {
             let tall = node.events as f64 / most * height;
             let left = each * (place as f64 + 0.1);
             let area = Area { left, top: floor - tall, width: each * 0.8, height: tall };
-            svg.bar("node", 0, area, &format!("node {}\n{}", node.number, node_text(m, node)));
+            drawing.bar("node", 0, area, &format!("node {}\n{}", node.number, node_text(m, node)));
             if place == 0 || place + 1 == m.nodes.len() {
                 let middle = (each * (place as f64 + 0.5), floor + 12.0);
-                svg.text(middle, Anchor::Middle, SMALL, &node.number.to_string());
+                drawing.text(middle, Anchor::Middle, SMALL, &node.number.to_string());
             }
         }
         let equal = floor - events(m) as f64 / m.nodes.len() as f64 / most * height;
-        svg.series("", 1, None, |svg| svg.line((0.0, equal), (WIDTH, equal), EQUAL));
+        drawing.series("", 1, None, |drawing| drawing.line((0.0, equal), (WIDTH, equal), EQUAL));
         top = floor + NUMBERS + GAP;
     }
     (!members.is_empty()).then(|| Bars {
         title: "Events of each node".into(),
         note: "in the counted time",
         keys: vec![Key { label: "an equal share".into(), color: 1, dashed: true }],
-        svg: svg.into_element("plot shares", WIDTH, top - GAP, "Events of each node"),
+        svg: svg::element(&drawing, "plot shares", WIDTH, top - GAP, "Events of each node"),
     })
 }
 

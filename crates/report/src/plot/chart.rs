@@ -1,7 +1,8 @@
 //! One chart: curves over two axes. Drawn once, for the panels of a file and for the figures of the page.
 
+use super::drawing::{Anchor, Area, Drawing, Font, GREY, INK, OWN, Stroke, text_width};
 use super::scale::{Scale, Unit};
-use super::svg::{Anchor, Area, Font, GREY, INK, OWN, Stroke, Svg, text_width};
+use super::svg;
 
 /// A chart, not yet drawn.
 #[derive(Debug, Clone)]
@@ -59,74 +60,74 @@ impl Chart {
         const TOP: f64 = 12.0;
         let (width, height) = (WIDTH - MARGIN_LEFT - MARGIN_RIGHT, HEIGHT - TOP - MARGIN_BOTTOM);
         let area = Area { left: MARGIN_LEFT, top: TOP, width, height };
-        let mut svg = Svg::default();
+        let mut drawing = Drawing::default();
         if let Some(scale) = x_scale([self]) {
-            self.draw_curves(&mut svg, &scale, area, true);
-            self.draw_x_axis(&mut svg, &scale, area);
+            self.draw_curves(&mut drawing, &scale, area, true);
+            self.draw_x_axis(&mut drawing, &scale, area);
         }
-        svg.into_element("plot", WIDTH, HEIGHT, &self.title)
+        svg::element(&drawing, "plot", WIDTH, HEIGHT, &self.title)
     }
 
     /// Draws the curves over their vertical axis, with `tips` for a page that shows them.
-    pub(super) fn draw_curves(&self, svg: &mut Svg, x_scale: &Scale, area: Area, tips: bool) {
+    pub(super) fn draw_curves(&self, drawing: &mut Drawing, x_scale: &Scale, area: Area, tips: bool) {
         let points = self.series.iter().flat_map(|series| &series.points);
         let heights = points.flat_map(|point| [Some(point.y), point.top, point.limit]).flatten();
         let Some(scale) = Scale::fitting(self.unit, heights) else { return };
         for (value, label) in scale.ticks(((area.height / 34.0) as usize).max(2)) {
             let Some(place) = scale.place(value) else { continue };
             let y = area.bottom() - place * area.height;
-            svg.line((area.left, y), (area.right(), y), GRID);
-            svg.text((area.left - 8.0, y + 4.0), Anchor::End, LABEL, &label);
+            drawing.line((area.left, y), (area.right(), y), GRID);
+            drawing.text((area.left - 8.0, y + 4.0), Anchor::End, LABEL, &label);
         }
-        svg.line((area.left, area.bottom()), (area.right(), area.bottom()), AXIS);
+        drawing.line((area.left, area.bottom()), (area.right(), area.bottom()), AXIS);
         let place = |x: f64, y: f64| {
             Some((area.left + x_scale.place(x)? * area.width, area.bottom() - scale.place(y)? * area.height))
         };
         for series in &self.series {
-            series.draw(svg, &place, tips);
+            series.draw(drawing, &place, tips);
         }
     }
 
-    pub(super) fn draw_x_axis(&self, svg: &mut Svg, scale: &Scale, area: Area) {
+    pub(super) fn draw_x_axis(&self, drawing: &mut Drawing, scale: &Scale, area: Area) {
         let bottom = area.bottom();
         let mut free_from = f64::NEG_INFINITY;
         for (value, label) in scale.ticks((area.width / 60.0) as usize) {
             let Some(place) = scale.place(value) else { continue };
             let x = area.left + place * area.width;
-            svg.line((x, bottom), (x, bottom + 4.0), AXIS);
+            drawing.line((x, bottom), (x, bottom + 4.0), AXIS);
             let half = text_width(&label, LABEL.size) * 0.55;
             let middle = x.min(area.right() + MARGIN_RIGHT - half);
             if middle - half >= free_from {
-                svg.text((middle, bottom + 17.0), Anchor::Middle, LABEL, &label);
+                drawing.text((middle, bottom + 17.0), Anchor::Middle, LABEL, &label);
                 free_from = middle + half + 10.0;
             }
         }
-        svg.text((area.left + area.width / 2.0, bottom + 35.0), Anchor::Middle, SMALL, self.x_label);
+        drawing.text((area.left + area.width / 2.0, bottom + 35.0), Anchor::Middle, SMALL, self.x_label);
     }
 }
 
 impl Series {
     /// Draws limit, band, line and dots as one group. Points without a place are left out.
-    fn draw(&self, svg: &mut Svg, place: &impl Fn(f64, f64) -> Option<(f64, f64)>, tips: bool) {
+    fn draw(&self, drawing: &mut Drawing, place: &impl Fn(f64, f64) -> Option<(f64, f64)>, tips: bool) {
         let placed = || self.points.iter().filter_map(|point| Some((point, place(point.x, point.y)?)));
-        let tips: Option<Vec<&str>> = tips.then(|| placed().map(|(point, _)| point.tip.as_str()).collect());
+        let tips: Option<Vec<String>> = tips.then(|| placed().map(|(point, _)| point.tip.clone()).collect());
         let line: Vec<(f64, f64)> = placed().map(|(_, at)| at).collect();
         let over = |value: fn(&Point) -> Option<f64>| -> Vec<(f64, f64)> {
             placed().filter_map(|(point, _)| place(point.x, value(point)?)).collect()
         };
         let (limits, tops) = (over(|point| point.limit), over(|point| point.top));
-        svg.series(&self.label, self.color, tips.as_deref(), |svg| {
+        drawing.series(&self.label, self.color, tips, |drawing| {
             if limits.len() > 1 {
-                svg.trail(&limits);
-                svg.path(&limits, LIMIT);
+                drawing.trail(&limits);
+                drawing.path(&limits, LIMIT);
             }
             if tops.len() == line.len() && tops.len() > 1 {
                 let outline: Vec<(f64, f64)> = line.iter().copied().chain(tops.into_iter().rev()).collect();
-                svg.band(&outline);
+                drawing.band(&outline);
             }
-            svg.path(&line, Stroke { class: "curve", color: OWN, width: 2.0, dashes: "" });
+            drawing.path(&line, Stroke { class: "curve", color: OWN, width: 2.0, dashes: "" });
             if self.dots {
-                line.iter().for_each(|at| svg.dot(*at));
+                line.iter().for_each(|at| drawing.dot(*at));
             }
         });
     }

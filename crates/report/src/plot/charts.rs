@@ -1,8 +1,8 @@
 //! The charts of measurements: which there are, and which curves each holds.
 
 use super::chart::{Chart, Point, Series};
+use super::drawing::PALETTE;
 use super::scale::Unit;
-use super::svg::PALETTE;
 use crate::distribution::percentiles;
 use crate::figure::{self, Figure};
 use crate::units;

@@ -1,8 +1,7 @@
 //! Pictures of measurements: SVG files and PNG, and the elements of the HTML page.
 //!
 //! Every chart is drawn once, here. A file's colours and fonts are attributes of its shapes; the page's style sheet
-//! overrides them by class, so that the same shapes are light or dark. The PNG is the SVG, rendered with the fonts that
-//! this crate carries, so that a machine without fonts or graphics libraries draws the same picture.
+//! overrides them by class, so that the same shapes are light or dark.
 //!
 //! A plotting crate would not be less code. plotters draws neither groups nor classes nor data attributes, on which the
 //! page's choosing, pointing and dark colours rest, and has no ticks for powers of two or percentiles; charming and
@@ -11,6 +10,7 @@
 mod bars;
 mod chart;
 mod charts;
+mod drawing;
 mod load;
 mod panel;
 mod png;
@@ -24,8 +24,8 @@ pub(crate) use chart::Chart;
 pub use charts::Picture;
 pub(crate) use charts::charts;
 pub(crate) use load::load_chart;
-pub use png::{PlotError, png};
-pub use sheet::{sheet, svg};
+pub use png::PlotError;
+pub use sheet::{Sheet, picture, sheet};
 pub(crate) use waterfall::{stage_name, stage_text, waterfalls};
 
 #[cfg(test)]

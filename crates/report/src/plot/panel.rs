@@ -1,7 +1,7 @@
 //! One panel of a file: charts of the same measurements under one another, over a shared horizontal axis.
 
 use super::chart::{Chart, LABEL, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT, SMALL, x_scale};
-use super::svg::{Anchor, Area, Font, GREY, INK, PALETTE, Stroke, Svg, text_width};
+use super::drawing::{Anchor, Area, Drawing, Font, GREY, INK, PALETTE, Stroke, text_width};
 
 const TITLE: Font = Font { class: "title", size: 14.0, bold: true, color: INK };
 const TITLE_HEIGHT: f64 = 26.0;
@@ -14,7 +14,7 @@ const LEGEND_LINE: f64 = 17.0;
 const FIRST_SHARE: f64 = 2.4;
 
 /// Draws charts into an area. A file cannot be asked for more, so it holds only the series that are shown at first.
-pub(super) fn draw_panel(svg: &mut Svg, charts: &[Chart], area: Area) {
+pub(super) fn draw_panel(drawing: &mut Drawing, charts: &[Chart], area: Area) {
     let charts: Vec<Chart> = charts.iter().map(shown).collect();
     let (Some(scale), [first, others @ ..]) = (x_scale(&charts), charts.as_slice()) else { return };
     let legend = legend(first);
@@ -26,22 +26,22 @@ pub(super) fn draw_panel(svg: &mut Svg, charts: &[Chart], area: Area) {
     let mut top = area.top;
     for (place, chart) in charts.iter().enumerate() {
         top += if place == 0 { 0.0 } else { BETWEEN };
-        draw_title(svg, chart, (area.left + 10.0, top + 16.0));
+        draw_title(drawing, chart, (area.left + 10.0, top + 16.0));
         top += TITLE_HEIGHT;
         let mine = if place == 0 { share } else { 1.0 };
         if place == 0 {
             for line in &lines {
-                draw_legend(svg, line, (area.left + 10.0, top + 10.0));
+                draw_legend(drawing, line, (area.left + 10.0, top + 10.0));
                 top += LEGEND_LINE;
             }
         }
         top += GAP;
         let height = room * mine / (share + others.len() as f64);
         let body = Area { left, top, width, height };
-        chart.draw_curves(svg, &scale, body, false);
+        chart.draw_curves(drawing, &scale, body, false);
         top += height;
         if place + 1 == charts.len() {
-            chart.draw_x_axis(svg, &scale, body);
+            chart.draw_x_axis(drawing, &scale, body);
         }
     }
 }
@@ -58,10 +58,10 @@ fn shown(chart: &Chart) -> Chart {
     drawn
 }
 
-fn draw_title(svg: &mut Svg, chart: &Chart, (x, y): (f64, f64)) {
-    svg.text((x, y), Anchor::Start, TITLE, &chart.title);
+fn draw_title(drawing: &mut Drawing, chart: &Chart, (x, y): (f64, f64)) {
+    drawing.text((x, y), Anchor::Start, TITLE, &chart.title);
     let after = x + text_width(&chart.title, TITLE.size) * 1.06 + 8.0;
-    svg.text((after, y), Anchor::Start, SMALL, &chart.note);
+    drawing.text((after, y), Anchor::Start, SMALL, &chart.note);
 }
 
 struct Key {
@@ -97,11 +97,11 @@ fn broken(keys: &[Key], width: f64) -> Vec<Vec<&Key>> {
     lines
 }
 
-fn draw_legend(svg: &mut Svg, keys: &[&Key], (mut x, y): (f64, f64)) {
+fn draw_legend(drawing: &mut Drawing, keys: &[&Key], (mut x, y): (f64, f64)) {
     for key in keys {
         let stroke = Stroke { class: "key", color: key.color, width: 2.2, dashes: key.dashes };
-        svg.line((x, y - 4.0), (x + 20.0, y - 4.0), stroke);
-        svg.text((x + 26.0, y), Anchor::Start, LABEL, &key.label);
+        drawing.line((x, y - 4.0), (x + 20.0, y - 4.0), stroke);
+        drawing.text((x + 26.0, y), Anchor::Start, LABEL, &key.label);
         x += key.width();
     }
 }

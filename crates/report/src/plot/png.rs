@@ -1,19 +1,19 @@
-//! An SVG of this crate as PNG, with the fonts that this crate carries.
+//! Paints a drawing as PNG, with the fonts that this crate carries: a machine without fonts or graphics libraries paints the same picture.
 
-use resvg::tiny_skia::{Pixmap, Transform};
-use resvg::usvg::{Options, Tree};
+use super::drawing::{Anchor, Drawing, Font, OWN, PALETTE, Shape, Stroke};
 use thiserror::Error;
+use tiny_skia::{
+    Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke as Pen, StrokeDash, Transform,
+};
+use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 const REGULAR: &[u8] = include_bytes!("../../fonts/Roboto-Regular.ttf");
 const MEDIUM: &[u8] = include_bytes!("../../fonts/Roboto-Medium.ttf");
 
-/// The reason that a picture could not be rendered.
+/// The reason that a picture could not be painted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PlotError {
-    /// The text is no SVG.
-    #[error("not an SVG picture: {0}")]
-    NotSvg(String),
     /// The picture has no pixels, or more than can be held.
     #[error("a picture of {width} by {height} pixels cannot be drawn; choose another scale, or SVG")]
     BadSize {
@@ -27,28 +27,164 @@ pub enum PlotError {
     Encoding(String),
 }
 
-/// The most pixels of a picture: 64 Mi, or 256 MiB of memory while it is drawn.
+/// The most pixels of a picture: 64 Mi, or 256 MiB of memory while it is painted.
 const PIXELS_MAX: u64 = 64 << 20;
 
-/// Renders an SVG of [`super::svg`] or [`super::sheet`]; `scale` is pixels per unit, 2 for print and sharp screens.
-///
-/// # Errors
-/// [`PlotError::NotSvg`] for another text, [`PlotError::BadSize`] for a scale that gives no pixels or over 64 Mi of them,
-/// [`PlotError::Encoding`] if the encoder fails.
-pub fn png(svg: &str, scale: f32) -> Result<Vec<u8>, PlotError> {
-    let mut options = Options { font_family: "Roboto".into(), ..Options::default() };
-    let fonts = options.fontdb_mut();
-    fonts.load_font_data(REGULAR.to_vec());
-    fonts.load_font_data(MEDIUM.to_vec());
-    fonts.set_sans_serif_family("Roboto");
-    let tree = Tree::from_str(svg, &options).map_err(|error| PlotError::NotSvg(error.to_string()))?;
-    let size = tree.size();
-    let (width, height) = ((size.width() * scale).ceil() as u32, (size.height() * scale).ceil() as u32);
+/// Returns the file, on white.
+pub(super) fn file(drawing: &Drawing, width: f64, height: f64, scale: f32) -> Result<Vec<u8>, PlotError> {
+    let [width, height] = [width, height].map(|units| (units * f64::from(scale)).ceil() as u32);
     let bad_size = PlotError::BadSize { width, height };
     if u64::from(width) * u64::from(height) > PIXELS_MAX {
         return Err(bad_size);
     }
     let mut pixels = Pixmap::new(width, height).ok_or(bad_size)?;
-    resvg::render(&tree, Transform::from_scale(scale, scale), &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| PlotError::Encoding(error.to_string()))
+    pixels.fill(Color::WHITE);
+    let [regular, medium] = [REGULAR, MEDIUM].map(|font| Face::parse(font, 0).expect("a font of this crate"));
+    let scale = Transform::from_scale(scale, scale);
+    Painter { pixels, scale, regular, medium }.finish(&drawing.shapes)
+}
+
+struct Painter {
+    pixels: Pixmap,
+    /// From units of the drawing to pixels.
+    scale: Transform,
+    regular: Face<'static>,
+    medium: Face<'static>,
+}
+
+impl Painter {
+    fn finish(mut self, shapes: &[Shape]) -> Result<Vec<u8>, PlotError> {
+        self.paint(shapes, "#000000");
+        self.pixels.encode_png().map_err(|error| PlotError::Encoding(error.to_string()))
+    }
+
+    /// Paints shapes, those of [`OWN`] colour in `own`.
+    fn paint(&mut self, shapes: &[Shape], own: &str) {
+        for shape in shapes {
+            match shape {
+                Shape::Text { at, anchor, font, text } => self.text(*at, *anchor, *font, text),
+                Shape::Path(points, Stroke { color, width, dashes, .. }) => {
+                    let dash = dashes.split(' ').filter_map(|length| length.parse().ok()).collect();
+                    let pen = Pen { dash: StrokeDash::new(dash, 0.0), line_cap: LineCap::Round, ..pen(*width as f32) };
+                    self.stroke(path(points, false), &pen, &paint(color, own, 1.0));
+                }
+                Shape::Band(outline) => self.fill(path(outline, true), &paint(OWN, own, 0.16)),
+                Shape::Trail(points) => {
+                    let pen = Pen { dash: StrokeDash::new(vec![5.0, 4.0], 0.0), ..pen(7.0) };
+                    self.stroke(path(points, false), &pen, &paint(OWN, own, 0.32));
+                }
+                Shape::Dot((x, y)) => {
+                    let circle = PathBuilder::from_circle(*x as f32, *y as f32, 3.6);
+                    self.fill(circle.clone(), &paint(OWN, own, 1.0));
+                    self.stroke(circle, &pen(1.0), &paint("#ffffff", own, 1.0));
+                }
+                Shape::Bar { color, area, .. } => {
+                    let corners = [(area.left, area.top), (area.right(), area.bottom())];
+                    let [(left, top), (right, bottom)] = corners;
+                    let outline = [(left, top), (right, top), (right, bottom), (left, bottom)];
+                    self.fill(path(&outline, true), &paint(PALETTE[color % PALETTE.len()], own, 1.0));
+                }
+                Shape::Series { color, shapes, .. } => self.paint(shapes, PALETTE[color % PALETTE.len()]),
+            }
+        }
+    }
+
+    fn fill(&mut self, path: Option<Path>, paint: &Paint<'_>) {
+        if let Some(path) = path {
+            self.pixels.fill_path(&path, paint, FillRule::Winding, self.scale, None);
+        }
+    }
+
+    fn stroke(&mut self, path: Option<Path>, pen: &Pen, paint: &Paint<'_>) {
+        if let Some(path) = path {
+            self.pixels.stroke_path(&path, paint, pen, self.scale, None);
+        }
+    }
+
+    /// Paints a text; a character that the fonts lack leaves a gap.
+    fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, font: Font, text: &str) {
+        let face = if font.bold { &self.medium } else { &self.regular };
+        let scale = font.size as f32 / f32::from(face.units_per_em());
+        let glyphs: Vec<GlyphId> =
+            text.chars().map(|character| face.glyph_index(character).unwrap_or(GlyphId(0))).collect();
+        let advance = |glyph: GlyphId| f32::from(face.glyph_hor_advance(glyph).unwrap_or(0)) * scale;
+        let width: f32 = glyphs.iter().map(|glyph| advance(*glyph)).sum();
+        let before = match anchor {
+            Anchor::Start => 0.0,
+            Anchor::Middle => width / 2.0,
+            Anchor::End => width,
+        };
+        let mut outline = Outline { path: PathBuilder::new(), left: x as f32 - before, base: y as f32, scale };
+        for glyph in glyphs {
+            face.outline_glyph(glyph, &mut outline);
+            outline.left += advance(glyph);
+        }
+        self.fill(outline.path.finish(), &paint(font.color, font.color, 1.0));
+    }
+}
+
+/// Collects the outlines of glyphs, whose vertical axis points up.
+struct Outline {
+    path: PathBuilder,
+    left: f32,
+    base: f32,
+    scale: f32,
+}
+
+impl Outline {
+    fn at(&self, x: f32, y: f32) -> (f32, f32) {
+        (self.left + x * self.scale, self.base - y * self.scale)
+    }
+}
+
+impl OutlineBuilder for Outline {
+    fn move_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.at(x, y);
+        self.path.move_to(x, y);
+    }
+
+    fn line_to(&mut self, x: f32, y: f32) {
+        let (x, y) = self.at(x, y);
+        self.path.line_to(x, y);
+    }
+
+    fn quad_to(&mut self, x1: f32, y1: f32, x: f32, y: f32) {
+        let ((x1, y1), (x, y)) = (self.at(x1, y1), self.at(x, y));
+        self.path.quad_to(x1, y1, x, y);
+    }
+
+    fn curve_to(&mut self, x1: f32, y1: f32, x2: f32, y2: f32, x: f32, y: f32) {
+        let ((x1, y1), (x2, y2), (x, y)) = (self.at(x1, y1), self.at(x2, y2), self.at(x, y));
+        self.path.cubic_to(x1, y1, x2, y2, x, y);
+    }
+
+    fn close(&mut self) {
+        self.path.close();
+    }
+}
+
+fn pen(width: f32) -> Pen {
+    Pen { width, line_join: LineJoin::Round, ..Pen::default() }
+}
+
+/// Returns a paint of a colour as SVG writes it.
+fn paint(color: &str, own: &str, opacity: f32) -> Paint<'static> {
+    let color = if color == OWN { own } else { color };
+    let rgb = u32::from_str_radix(color.trim_start_matches('#'), 16).expect("a colour of this crate");
+    let [_, red, green, blue] = rgb.to_be_bytes();
+    let mut paint = Paint::default();
+    paint.set_color_rgba8(red, green, blue, (opacity * 255.0).round() as u8);
+    paint
+}
+
+fn path(points: &[(f64, f64)], closed: bool) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    for (place, (x, y)) in points.iter().enumerate() {
+        let (x, y) = (*x as f32, *y as f32);
+        if place == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
+    }
+    if closed {
+        path.close();
+    }
+    path.finish()
 }

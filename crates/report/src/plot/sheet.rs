@@ -2,8 +2,10 @@
 
 use super::chart::{Chart, SMALL};
 use super::charts::{Picture, charts};
+use super::drawing::{Anchor, Area, Drawing, Font};
 use super::panel::draw_panel;
-use super::svg::{Anchor, Area, Font, Svg};
+use super::png::{self, PlotError};
+use super::svg;
 use crate::figure;
 use crate::layout::clean;
 use hodo_measure::{Document, Measurement};
@@ -15,9 +17,35 @@ const HEADING: f64 = 46.0;
 const HEAD: Font = Font { class: "title", size: 17.0, bold: true, color: "#111827" };
 const TITLE: Font = Font { size: 22.0, ..HEAD };
 
-/// Draws one picture as SVG: a panel for every protocol, link and test that has something to show, or `None`.
+/// Panels on a page, drawn.
+#[derive(Debug)]
+pub struct Sheet {
+    pub(super) drawing: Drawing,
+    width: f64,
+    height: f64,
+    title: String,
+}
+
+impl Sheet {
+    /// Returns the sheet as an SVG file.
+    #[must_use]
+    pub fn svg(&self) -> String {
+        svg::file(&self.drawing, self.width, self.height, &self.title)
+    }
+
+    /// Returns the sheet as a PNG file; `scale` is pixels per unit, 2 for print and sharp screens.
+    ///
+    /// # Errors
+    /// [`PlotError::BadSize`] for a scale that gives no pixels or over 64 Mi of them, [`PlotError::Encoding`] if the encoder
+    /// fails.
+    pub fn png(&self, scale: f32) -> Result<Vec<u8>, PlotError> {
+        png::file(&self.drawing, self.width, self.height, scale)
+    }
+}
+
+/// Draws one picture: a panel for every protocol, link and test that has something to show, or `None`.
 #[must_use]
-pub fn svg(picture: Picture, document: &Document) -> Option<String> {
+pub fn picture(picture: Picture, document: &Document) -> Option<Sheet> {
     let rows: Vec<Row> = figure::groups(&document.measurements)
         .iter()
         .map(|group| Row { heading: heading(group), panels: panels([picture], group) })
@@ -28,9 +56,9 @@ pub fn svg(picture: Picture, document: &Document) -> Option<String> {
     (!cells.is_empty()).then(|| draw_rows(&cells, &provenance(document)))
 }
 
-/// Draws everything on one sheet as SVG: a row for every protocol, link and test with the pictures that suit it.
+/// Draws everything on one sheet: a row for every protocol, link and test with the pictures that suit it.
 #[must_use]
-pub fn sheet(document: &Document) -> Option<String> {
+pub fn sheet(document: &Document) -> Option<Sheet> {
     let rows: Vec<Row> = figure::groups(&document.measurements)
         .iter()
         .map(|group| Row { heading: heading(group), panels: panels(pictures_of(group).iter().copied(), group) })
@@ -62,32 +90,32 @@ fn pictures_of(group: &[&Measurement]) -> &'static [Picture] {
     }
 }
 
-fn draw_rows(rows: &[Vec<&Row>], provenance: &[String]) -> String {
+fn draw_rows(rows: &[Vec<&Row>], provenance: &[String]) -> Sheet {
     let widest = rows.iter().map(|row| row.iter().map(|cell| cell.panels.len()).sum::<usize>()).max().unwrap_or(1);
     let width = MARGIN * 2.0 + PANEL_WIDTH * widest as f64;
-    let mut svg = Svg::default();
+    let mut drawing = Drawing::default();
     let mut top = MARGIN;
-    svg.text((MARGIN + 10.0, top + 18.0), Anchor::Start, TITLE, "Hodoscope");
+    drawing.text((MARGIN + 10.0, top + 18.0), Anchor::Start, TITLE, "Hodoscope");
     for (line, text) in provenance.iter().enumerate() {
-        svg.text((MARGIN + 148.0, top + 10.0 + 15.0 * line as f64), Anchor::Start, SMALL, text);
+        drawing.text((MARGIN + 148.0, top + 10.0 + 15.0 * line as f64), Anchor::Start, SMALL, text);
     }
     top += 44.0;
     for row in rows {
         let mut left = MARGIN;
         for cell in row {
             let (title, link) = &cell.heading;
-            svg.text((left + 10.0, top + 16.0), Anchor::Start, HEAD, title);
-            svg.text((left + 10.0, top + 34.0), Anchor::Start, SMALL, link);
+            drawing.text((left + 10.0, top + 16.0), Anchor::Start, HEAD, title);
+            drawing.text((left + 10.0, top + 34.0), Anchor::Start, SMALL, link);
             for panel in &cell.panels {
                 let area = Area { left, top: top + HEADING, width: PANEL_WIDTH - 12.0, height: PANEL_HEIGHT };
-                draw_panel(&mut svg, panel, area);
+                draw_panel(&mut drawing, panel, area);
                 left += PANEL_WIDTH;
             }
         }
         top += HEADING + PANEL_HEIGHT + MARGIN;
     }
     let title = rows.iter().flatten().map(|row| row.heading.0.as_str()).collect::<Vec<_>>().join("; ");
-    svg.into_file(width, top, &title)
+    Sheet { drawing, width, height: top, title }
 }
 
 fn heading(group: &[&Measurement]) -> (String, String) {

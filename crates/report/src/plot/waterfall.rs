@@ -3,8 +3,9 @@
 use super::bars::{Bars, Key};
 use super::chart::{LABEL, SMALL};
 use super::charts::label;
+use super::drawing::{Anchor, Area, Drawing, Stroke, text_width};
 use super::scale::{Scale, Unit};
-use super::svg::{Anchor, Area, Stroke, Svg, text_width};
+use super::svg;
 use crate::stages::{sum, time};
 use crate::units;
 use hodo_measure::{Measurement, Side, Stage};
@@ -84,24 +85,24 @@ fn waterfall(m: &Measurement, label: &str) -> Option<Bars> {
     if !(per_ns.is_finite() && whole.mean_ns > 0.0) {
         return None;
     }
-    let mut svg = Svg::default();
+    let mut drawing = Drawing::default();
     let height = HEAD + ROW * (rows.len() + 1) as f64;
-    draw_axis(&mut svg, longest, rows.len() + 1);
+    draw_axis(&mut drawing, longest, rows.len() + 1);
     for (name, right) in COLUMNS {
-        svg.text((right, 12.0), Anchor::End, SMALL, name);
+        drawing.text((right, 12.0), Anchor::End, SMALL, name);
     }
     for (number, row) in rows.iter().enumerate() {
-        draw_row(&mut svg, HEAD + ROW * number as f64, row, whole.mean_ns, per_ns);
+        draw_row(&mut drawing, HEAD + ROW * number as f64, row, whole.mean_ns, per_ns);
     }
     let times = m.latency_ns.as_ref();
     let (p50_ns, p99_ns) = (times.map(|times| times.p50), times.map(|times| times.p99));
     let whole = Stage { p50_ns, p99_ns, ..whole };
     let mean_ns = whole.mean_ns;
     let whole = Row { to: whole.share, stage: whole, place: Place::Around, from: 0.0 };
-    draw_row(&mut svg, height - ROW, &whole, mean_ns, per_ns);
+    draw_row(&mut drawing, height - ROW, &whole, mean_ns, per_ns);
     let title = if label.is_empty() { "Where the time goes".into() } else { format!("Where the time goes: {label}") };
     Some(Bars {
-        svg: svg.into_element("plot stages", WIDTH, height + FOOT, &title),
+        svg: svg::element(&drawing, "plot stages", WIDTH, height + FOOT, &title),
         title,
         note: "mean, p50 to p99",
         keys: keys(&rows),
@@ -143,55 +144,55 @@ fn rows(stages: &[Stage]) -> Vec<Row> {
 }
 
 /// Draws the axis below the rows, and its grid beside their bars: no line crosses a word.
-fn draw_axis(svg: &mut Svg, longest_ns: f64, rows: usize) {
+fn draw_axis(drawing: &mut Drawing, longest_ns: f64, rows: usize) {
     let bottom = HEAD + ROW * rows as f64;
     let mut free_from = f64::NEG_INFINITY;
     for (value, label) in Scale::from_zero(Unit::TimeNs, longest_ns).ticks(6) {
         let x = value / longest_ns * WIDTH;
         for row in 0..rows {
             let top = HEAD + ROW * row as f64 + WORDS;
-            svg.line((x, top - 1.0), (x, top + BAR + 1.0), GRID);
+            drawing.line((x, top - 1.0), (x, top + BAR + 1.0), GRID);
         }
         // The first and the last label stay inside the drawing.
         let half = text_width(&label, LABEL.size) * 0.6;
         let middle = x.clamp(half, WIDTH - half);
         if middle - half >= free_from {
-            svg.text((middle, bottom + 15.0), Anchor::Middle, SMALL, &label);
+            drawing.text((middle, bottom + 15.0), Anchor::Middle, SMALL, &label);
             free_from = middle + half + 8.0;
         }
     }
 }
 
 /// Draws the words of a row, and under them its bar and its spread.
-fn draw_row(svg: &mut Svg, top: f64, row: &Row, whole_ns: f64, per_ns: f64) {
+fn draw_row(drawing: &mut Drawing, top: f64, row: &Row, whole_ns: f64, per_ns: f64) {
     let Row { stage, place, from, to } = row;
     let indent = if matches!(place, Place::FarEnd | Place::Between) { INDENT } else { 0.0 };
     let base = top + WORDS - 4.0;
-    svg.text((indent, base), Anchor::Start, LABEL, &fitted(&stage.name, NAME_RIGHT - indent));
+    drawing.text((indent, base), Anchor::Start, LABEL, &fitted(&stage.name, NAME_RIGHT - indent));
     let share = format!("{:.1} %", stage.share * 100.0);
     let figures = [units::time_ns(stage.mean_ns), time(stage.p50_ns), time(stage.p99_ns), share];
     for ((_, right), figure) in COLUMNS.iter().zip(&figures) {
-        svg.text((*right, base), Anchor::End, SMALL, figure);
+        drawing.text((*right, base), Anchor::End, SMALL, figure);
     }
     let scaled = |ns: f64| (ns * per_ns).min(WIDTH);
     let left = scaled(from * whole_ns).min(WIDTH - NARROWEST);
     let width = (scaled(to * whole_ns) - left).max(NARROWEST);
     let bar = Area { left, top: top + WORDS, width, height: BAR };
     let name = if *place == Place::Between { stage.name.clone() } else { stage_name(stage) };
-    svg.bar(place.class(), place.color(), bar, &format!("{name}\n{}", stage_text(stage)));
+    drawing.bar(place.class(), place.color(), bar, &format!("{name}\n{}", stage_text(stage)));
     if let (Some(p50), Some(p99)) = (stage.p50_ns, stage.p99_ns) {
         let [middle, end] = [p50, p99].map(|ns| from * whole_ns + ns as f64);
-        draw_spread(svg, bar, scaled(middle), scaled(end), end * per_ns <= WIDTH * 1.000_001);
+        draw_spread(drawing, bar, scaled(middle), scaled(end), end * per_ns <= WIDTH * 1.000_001);
     }
 }
 
 /// Draws the line from p50 to p99; one that goes on beyond the axis has no end.
-fn draw_spread(svg: &mut Svg, bar: Area, middle: f64, end: f64, ends: bool) {
+fn draw_spread(drawing: &mut Drawing, bar: Area, middle: f64, end: f64, ends: bool) {
     let y = bar.top + BAR / 2.0;
-    svg.line((middle, bar.top), (middle, bar.bottom()), SPREAD);
-    svg.line((middle, y), (end, y), SPREAD);
+    drawing.line((middle, bar.top), (middle, bar.bottom()), SPREAD);
+    drawing.line((middle, y), (end, y), SPREAD);
     if ends {
-        svg.line((end, y - 2.5), (end, y + 2.5), SPREAD);
+        drawing.line((end, y - 2.5), (end, y + 2.5), SPREAD);
     }
 }
 
