@@ -4,7 +4,7 @@ use crate::datagram::{Port, PortOptions};
 use crate::listener::{LOOK_AGAIN, is_short, prepared};
 use crate::room::{Next, Room};
 use crate::sys::{self, RawAddress};
-use crate::trace::Traced;
+use crate::trace::Served;
 use crate::{Bell, Clock, Endpoint, Listener, Mailbox, SocketSettings, Sockets, Trace, affinity};
 use hodo_machine::{Address, Machine, Transport, Wait};
 use std::io;
@@ -369,16 +369,8 @@ impl Server {
             affinity::pin_thread(cpus[index % cpus.len()])?;
         }
         let (machine, attendant) = make();
-        // Two copies of the code, so that a server without a trace pays nothing for it.
-        match self.trace.as_deref().and_then(Trace::tap) {
-            None => {
-                attend(Endpoint::new(machine, sockets, clock), attendant, *wait, self.drain, stop, called.as_deref())
-            }
-            Some(tap) => {
-                let traced = Traced::new(sockets, tap, clock);
-                attend(Endpoint::new(machine, traced, clock), attendant, *wait, self.drain, stop, called.as_deref())
-            }
-        }
+        let served = Served::new(sockets, self.trace.as_deref().and_then(Trace::tap), clock);
+        attend(Endpoint::new(machine, served, clock), attendant, *wait, self.drain, stop, called.as_deref())
     }
 
     /// Accepts connections for the threads until `stop` is set, or one of them has failed.

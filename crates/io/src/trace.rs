@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+pub(crate) use tap::Served;
 use tap::Tap;
-pub(crate) use tap::Traced;
 
 /// The bytes that are passed to the writer at once.
 const BLOCK: usize = 256 << 10;

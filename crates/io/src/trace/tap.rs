@@ -2,11 +2,13 @@ use super::blocks::Blocks;
 use super::headers::{Flow, SEGMENT};
 use super::pcapng::{self, About, Direction};
 use crate::Clock;
+use crate::sockets::Sockets;
 use crate::transport::{Batch, Transport};
 use hodo_machine::{
     self as machine, Address, Closed, Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp, Wait,
 };
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
@@ -69,6 +71,24 @@ impl Tap {
         flow.passed(direction, payload.len());
     }
 
+    /// Records messages that are about to be sent.
+    #[inline(never)]
+    fn take_sent(&mut self, clock: &Clock, batch: &Batch, out: &Outbox) {
+        if self.is_paused() {
+            return;
+        }
+        let now = clock.now();
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut start = 0;
+        for message in &batch.messages {
+            scratch.clear();
+            out.pieces()[start..message.pieces_end].iter().for_each(|piece| scratch.extend(out.bytes(piece)));
+            self.take(now, message.peer, Direction::Out, &scratch);
+            start = message.pieces_end;
+        }
+        self.scratch = scratch;
+    }
+
     fn is_paused(&self) -> bool {
         self.blocks.shared().paused.load(Relaxed)
     }
@@ -81,57 +101,52 @@ fn interface(transport: machine::Transport) -> usize {
     }
 }
 
-/// A transport whose packets are traced.
-pub(crate) struct Traced<T> {
-    transport: T,
-    tap: Tap,
+/// A server's sockets, whose packets are traced if it has a trace.
+pub(crate) struct Served {
+    sockets: Sockets,
+    tap: Option<Tap>,
     clock: Clock,
 }
 
-impl<T> Traced<T> {
-    pub(crate) fn new(transport: T, mut tap: Tap, clock: Clock) -> Self {
-        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        tap.origin_ns = (since_1970.as_nanos() as u64).saturating_sub(clock.now().as_nanos());
-        Traced { transport, tap, clock }
+impl Served {
+    pub(crate) fn new(sockets: Sockets, mut tap: Option<Tap>, clock: Clock) -> Self {
+        if let Some(tap) = &mut tap {
+            let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            tap.origin_ns = (since_1970.as_nanos() as u64).saturating_sub(clock.now().as_nanos());
+        }
+        Served { sockets, tap, clock }
     }
 }
 
-impl<T: Transport> Transport for Traced<T> {
+impl Transport for Served {
     fn open(&mut self, peer: Peer, address: &Address) -> Result<(), Closed> {
-        self.transport.open(peer, address)
+        self.sockets.open(peer, address)
     }
 
     fn close(&mut self, peer: Peer) {
-        self.tap.flows.remove(&peer);
-        self.transport.close(peer);
+        if let Some(tap) = &mut self.tap {
+            tap.flows.remove(&peer);
+        }
+        self.sockets.close(peer);
     }
 
     fn send(&mut self, batch: &Batch, out: &mut Outbox) -> io::Result<()> {
-        if !self.tap.is_paused() {
-            let now = self.clock.now();
-            let mut scratch = std::mem::take(&mut self.tap.scratch);
-            let mut start = 0;
-            for message in &batch.messages {
-                scratch.clear();
-                out.pieces()[start..message.pieces_end].iter().for_each(|piece| scratch.extend(out.bytes(piece)));
-                self.tap.take(now, message.peer, Direction::Out, &scratch);
-                start = message.pieces_end;
-            }
-            self.tap.scratch = scratch;
+        if let Some(tap) = &mut self.tap {
+            tap.take_sent(&self.clock, batch, out);
         }
-        self.transport.send(batch, out)
+        self.sockets.send(batch, out)
     }
 
     fn announce<M: Machine>(&mut self, now: Instant, machine: &mut M) -> bool {
-        self.transport.announce(now, machine)
+        self.sockets.announce(now, machine)
     }
 
     fn has_held(&self) -> bool {
-        self.transport.has_held()
+        self.sockets.has_held()
     }
 
     fn release<M: Machine>(&mut self, now: Instant, machine: &mut M) {
-        self.transport.release(now, machine);
+        self.sockets.release(now, machine);
     }
 
     fn receive<M: Machine>(
@@ -141,44 +156,89 @@ impl<T: Transport> Transport for Traced<T> {
         clock: &Clock,
         machine: &mut M,
     ) -> io::Result<Option<Instant>> {
-        let paused = self.tap.is_paused();
-        let seen = self.transport.receive(wait, until, clock, &mut Tapped { machine, tap: &mut self.tap, paused });
-        self.tap.blocks.hand_over_old(clock.now());
-        seen
+        match &mut self.tap {
+            None => self.sockets.receive(wait, until, clock, machine),
+            Some(tap) => receive_tapped(&mut self.sockets, wait, until, clock, machine, tap),
+        }
     }
 
     fn stop_listening(&mut self) {
-        self.transport.stop_listening();
+        self.sockets.stop_listening();
     }
 
     fn backlog(&self) -> usize {
-        self.transport.backlog()
+        self.sockets.backlog()
     }
 }
 
-/// A machine while its transport passes it input.
-struct Tapped<'a, M> {
-    machine: &'a mut M,
+/// Receives for any machine: compiled once, and not for each machine as without a trace.
+#[inline(never)]
+fn receive_tapped(
+    sockets: &mut Sockets,
+    wait: Wait,
+    until: Instant,
+    clock: &Clock,
+    machine: &mut dyn Receiver,
+    tap: &mut Tap,
+) -> io::Result<Option<Instant>> {
+    let paused = tap.is_paused();
+    let seen = sockets.receive(wait, until, clock, &mut Tapped { machine, tap, paused });
+    tap.blocks.hand_over_old(clock.now());
+    seen
+}
+
+/// A machine as sockets that receive see it: they pass it what comes, and neither command nor poll it.
+trait Receiver {
+    fn pass(&mut self, now: Instant, input: &Input<'_, Infallible>);
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool;
+    fn has_room(&self, peer: Peer) -> bool;
+    fn stamped(&mut self, stamp: Stamp);
+}
+
+impl<M: Machine> Receiver for M {
+    fn pass(&mut self, now: Instant, input: &Input<'_, Infallible>) {
+        if let Some(input) = input.without_command() {
+            self.handle(now, input);
+        }
+    }
+
+    fn admits(&mut self, now: Instant, ends: &Ends, datagram: &[u8], out: &mut Outbox) -> bool {
+        Machine::admits(self, now, ends, datagram, out)
+    }
+
+    fn has_room(&self, peer: Peer) -> bool {
+        Machine::has_room(self, peer)
+    }
+
+    fn stamped(&mut self, stamp: Stamp) {
+        Machine::stamped(self, stamp);
+    }
+}
+
+/// A machine while its sockets pass it input.
+struct Tapped<'a> {
+    machine: &'a mut dyn Receiver,
     tap: &'a mut Tap,
     paused: bool,
 }
 
-impl<M: Machine> Machine for Tapped<'_, M> {
-    type Command = M::Command;
-    type Event = M::Event;
+impl Machine for Tapped<'_> {
+    type Command = Infallible;
+    type Event = Infallible;
 
-    fn handle(&mut self, now: Instant, input: Input<'_, M::Command>) {
+    fn handle(&mut self, now: Instant, input: Input<'_, Infallible>) {
         match input {
             Input::Opened(peer, ends) => self.tap.flows.extend(Flow::new(ends).map(|flow| (peer, flow))),
             Input::Closed(peer, _) => drop(self.tap.flows.remove(&peer)),
             Input::Received(peer, bytes) if !self.paused => self.tap.take(now, peer, Direction::In, bytes),
             _ => {}
         }
-        self.machine.handle(now, input);
+        self.machine.pass(now, &input);
     }
 
-    fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<M::Event> {
-        self.machine.poll(now, out)
+    /// Has nothing to say: the endpoint polls the machine itself.
+    fn poll(&mut self, _: Instant, _: &mut Outbox) -> Output<Infallible> {
+        Output::Idle(None)
     }
 
     /// Returns whether the sender becomes a peer. Packets of others are not traced, because nothing is kept of them.
