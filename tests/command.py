@@ -162,9 +162,14 @@ def free_port(kind=socket.SOCK_STREAM, together=1):
     raise AssertionError(f"at 1,000 places there are no {together} free ports in a row")
 
 
+def stat(path):
+    """The fields of a process or a thread after its name, from its state on."""
+    return pathlib.Path(path).read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+
+
 def cpu_s(pid):
     """Seconds of CPU that a process has used."""
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    fields = stat(f"/proc/{pid}/stat")
     return (int(fields[11]) + int(fields[12])) * TICK_S
 
 
@@ -179,6 +184,19 @@ def wait_until_busy(pid, seconds=0.3):
     """Until a process has worked for so long: a server is then in the middle of a measurement."""
     before = cpu_s(pid)
     wait_until(lambda: cpu_s(pid) - before > seconds, f"process {pid} has worked for {seconds} s")
+
+
+def wait_until_asleep(*processes):
+    """Until no thread of these has had anything to do at five looks in a row: what could be sent or answered has been."""
+    looks = 0
+
+    def are_asleep():
+        nonlocal looks
+        threads = [thread for pid in processes for thread in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        looks = looks + 1 if all(stat(thread)[0] == "S" for thread in threads) else 0
+        return looks == 5
+
+    wait_until(are_asleep, f"processes {processes} sleep")
 
 
 def children(pid):
@@ -201,7 +219,7 @@ def is_connected(pid):
 def is_there(pid):
     """Whether a process runs, and is not merely waiting to be collected."""
     try:
-        state = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[0]
+        state = stat(f"/proc/{pid}/stat")[0]
     except FileNotFoundError:
         return False
     return state not in "ZX"

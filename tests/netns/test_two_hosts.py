@@ -1,7 +1,5 @@
 """Two hosts over a wire of known rate: the limit row is right, and the measured rate is close to it."""
 
-import pathlib
-
 import command
 import contract
 import pytest
@@ -29,19 +27,6 @@ def between(wire, scheme, *plan):
 def wait_until_sent(wire, count):
     """Until a run is under way: what it does before does not pass the wire."""
     command.wait_until(lambda: wire.sent_bytes() > count, f"{count} bytes have been sent")
-
-
-def wait_until_asleep(*processes):
-    """Until no thread of these has had anything to do at five looks in a row: what could be sent or answered has been."""
-    looks = 0
-
-    def are_asleep():
-        nonlocal looks
-        stats = [stat.read_text(encoding="utf-8") for pid in processes for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
-        looks = looks + 1 if all(stat.rsplit(")", 1)[1].split()[0] == "S" for stat in stats) else 0
-        return looks == 5
-
-    command.wait_until(are_asleep, "both ends sleep")
 
 
 @pytest.mark.long("timing")
@@ -111,7 +96,7 @@ def test_what_this_hosts_kernel_does_not_send_is_refused_and_not_lost(wire, mode
         with command.started(*run, *lasting, prefix=wire.at_near()) as tester:
             wait_until_sent(wire, before + HALF_A_SECOND_BYTES // 10)
             shaped.ip("-n", wire.near, "route", "add", *route)
-            wait_until_asleep(tester.pid, server.pid)
+            command.wait_until_asleep(tester.pid, server.pid)
             shaped.ip("-n", wire.near, "route", "del", *route)
             said, _ = tester.communicate(timeout=40)
     assert tester.returncode == 0, said

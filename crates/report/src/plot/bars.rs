@@ -2,7 +2,7 @@
 
 use super::chart::{LABEL, SMALL};
 use super::charts::label;
-use super::drawing::{Anchor, Area, Drawing, OWN, Stroke};
+use super::drawing::{Anchor, Area, DASHES, Drawing, OWN, Stroke};
 use super::svg;
 use crate::units;
 use hodo_measure::{Measurement, NodeShare};
@@ -30,7 +30,7 @@ pub(crate) fn node_bars(group: &[&Measurement]) -> Option<Bars> {
     const HEAD: f64 = 18.0;
     const NUMBERS: f64 = 15.0;
     const GAP: f64 = 12.0;
-    const EQUAL: Stroke = Stroke { class: "limit", color: OWN, width: 1.4, dashes: "5 4" };
+    const EQUAL: Stroke = Stroke { class: "limit", color: OWN, width: 1.4, dashes: DASHES };
     let members: Vec<&Measurement> = group.iter().filter(|m| events(m) > 0).copied().collect();
     let height = if members.len() > 1 { 64.0 } else { 210.0 };
     let mut drawing = Drawing::default();

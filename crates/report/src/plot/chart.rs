@@ -1,6 +1,6 @@
 //! One chart: curves over two axes. Drawn once, for the panels of a file and for the figures of the page.
 
-use super::drawing::{Anchor, Area, Drawing, Font, GREY, INK, OWN, Stroke, text_width};
+use super::drawing::{Anchor, Area, DASHES, Drawing, Font, GREY, INK, OWN, Stroke, text_width};
 use super::scale::{Scale, Unit};
 use super::svg;
 
@@ -45,7 +45,7 @@ pub(super) const LABEL: Font = Font { class: "tick", size: 12.0, bold: false, co
 pub(super) const SMALL: Font = Font { class: "label", size: 11.0, bold: false, color: GREY };
 const GRID: Stroke = Stroke { class: "grid", color: "#e5e7eb", width: 1.0, dashes: "" };
 const AXIS: Stroke = Stroke { class: "axis", color: GREY, width: 1.0, dashes: "" };
-const LIMIT: Stroke = Stroke { class: "limit", color: OWN, width: 1.4, dashes: "5 4" };
+const LIMIT: Stroke = Stroke { class: "limit", color: OWN, width: 1.4, dashes: DASHES };
 
 /// The room that labels need beside and under the curves.
 pub(super) const MARGIN_LEFT: f64 = 80.0;

@@ -8,6 +8,19 @@
 pub(super) const PALETTE: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5b6675", "#7a5195"];
 
+/// Returns the colour of a series with this number.
+pub(super) fn palette(number: usize) -> &'static str {
+    PALETTE[number % PALETTE.len()]
+}
+
+/// The dashes of a limit, and of the trail below it.
+pub(super) const DASHES: &str = "5 4";
+pub(super) const BAND_OPACITY: f64 = 0.16;
+pub(super) const TRAIL_OPACITY: f64 = 0.32;
+pub(super) const TRAIL_WIDTH: f64 = 7.0;
+pub(super) const DOT_RADIUS: f64 = 3.6;
+pub(super) const WHITE: &str = "#ffffff";
+
 /// The colour of the series that a shape is in.
 pub(super) const OWN: &str = "currentColor";
 pub(super) const GREY: &str = "#6b7280";

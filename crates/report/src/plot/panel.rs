@@ -1,7 +1,7 @@
 //! One panel of a file: charts of the same measurements under one another, over a shared horizontal axis.
 
 use super::chart::{Chart, LABEL, MARGIN_BOTTOM, MARGIN_LEFT, MARGIN_RIGHT, SMALL, x_scale};
-use super::drawing::{Anchor, Area, Drawing, Font, GREY, INK, PALETTE, Stroke, text_width};
+use super::drawing::{Anchor, Area, DASHES, Drawing, Font, GREY, INK, Stroke, palette, text_width};
 
 const TITLE: Font = Font { class: "title", size: 14.0, bold: true, color: INK };
 const TITLE_HEIGHT: f64 = 26.0;
@@ -78,8 +78,8 @@ impl Key {
 
 fn legend(chart: &Chart) -> Vec<Key> {
     let key = |label: &String, color, dashes| Key { label: label.clone(), color, dashes };
-    let series = chart.series.iter().map(|one| key(&one.label, PALETTE[one.color % PALETTE.len()], ""));
-    series.chain(chart.limit.iter().map(|limit| key(limit, GREY, "5 4"))).collect()
+    let series = chart.series.iter().map(|one| key(&one.label, palette(one.color), ""));
+    series.chain(chart.limit.iter().map(|limit| key(limit, GREY, DASHES))).collect()
 }
 
 /// Breaks a legend into lines no wider than `width`, if a single key is not.

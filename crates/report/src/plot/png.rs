@@ -1,9 +1,12 @@
 //! Paints a drawing as PNG, with the fonts that this crate carries: a machine without fonts or graphics libraries paints the same picture.
 
-use super::drawing::{Anchor, Drawing, Font, OWN, PALETTE, Shape, Stroke};
+use super::drawing::{
+    Anchor, BAND_OPACITY, DASHES, DOT_RADIUS, Drawing, Font, OWN, Shape, Stroke, TRAIL_OPACITY, TRAIL_WIDTH, WHITE,
+    palette,
+};
 use thiserror::Error;
 use tiny_skia::{
-    Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Stroke as Pen, StrokeDash, Transform,
+    Color, FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, Stroke as Pen, StrokeDash, Transform,
 };
 use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
@@ -41,7 +44,9 @@ pub(super) fn file(drawing: &Drawing, width: f64, height: f64, scale: f32) -> Re
     pixels.fill(Color::WHITE);
     let [regular, medium] = [REGULAR, MEDIUM].map(|font| Face::parse(font, 0).expect("a font of this crate"));
     let scale = Transform::from_scale(scale, scale);
-    Painter { pixels, scale, regular, medium }.finish(&drawing.shapes)
+    let mut painter = Painter { pixels, scale, regular, medium };
+    painter.paint(&drawing.shapes, "#000000");
+    painter.pixels.encode_png().map_err(|error| PlotError::Encoding(error.to_string()))
 }
 
 struct Painter {
@@ -53,38 +58,31 @@ struct Painter {
 }
 
 impl Painter {
-    fn finish(mut self, shapes: &[Shape]) -> Result<Vec<u8>, PlotError> {
-        self.paint(shapes, "#000000");
-        self.pixels.encode_png().map_err(|error| PlotError::Encoding(error.to_string()))
-    }
-
     /// Paints shapes, those of [`OWN`] colour in `own`.
     fn paint(&mut self, shapes: &[Shape], own: &str) {
         for shape in shapes {
             match shape {
                 Shape::Text { at, anchor, font, text } => self.text(*at, *anchor, *font, text),
                 Shape::Path(points, Stroke { color, width, dashes, .. }) => {
-                    let dash = dashes.split(' ').filter_map(|length| length.parse().ok()).collect();
-                    let pen = Pen { dash: StrokeDash::new(dash, 0.0), line_cap: LineCap::Round, ..pen(*width as f32) };
+                    let pen = Pen { line_cap: LineCap::Round, ..pen(*width, dashes) };
                     self.stroke(path(points, false), &pen, &paint(color, own, 1.0));
                 }
-                Shape::Band(outline) => self.fill(path(outline, true), &paint(OWN, own, 0.16)),
+                Shape::Band(outline) => self.fill(path(outline, true), &paint(OWN, own, BAND_OPACITY)),
                 Shape::Trail(points) => {
-                    let pen = Pen { dash: StrokeDash::new(vec![5.0, 4.0], 0.0), ..pen(7.0) };
-                    self.stroke(path(points, false), &pen, &paint(OWN, own, 0.32));
+                    self.stroke(path(points, false), &pen(TRAIL_WIDTH, DASHES), &paint(OWN, own, TRAIL_OPACITY));
                 }
                 Shape::Dot((x, y)) => {
-                    let circle = PathBuilder::from_circle(*x as f32, *y as f32, 3.6);
+                    let circle = PathBuilder::from_circle(*x as f32, *y as f32, DOT_RADIUS as f32);
                     self.fill(circle.clone(), &paint(OWN, own, 1.0));
-                    self.stroke(circle, &pen(1.0), &paint("#ffffff", own, 1.0));
+                    self.stroke(circle, &pen(1.0, ""), &paint(WHITE, own, 1.0));
                 }
                 Shape::Bar { color, area, .. } => {
-                    let corners = [(area.left, area.top), (area.right(), area.bottom())];
-                    let [(left, top), (right, bottom)] = corners;
-                    let outline = [(left, top), (right, top), (right, bottom), (left, bottom)];
-                    self.fill(path(&outline, true), &paint(PALETTE[color % PALETTE.len()], own, 1.0));
+                    let sides = [area.left, area.top, area.width, area.height].map(|side| side as f32);
+                    let [left, top, width, height] = sides;
+                    let bar = Rect::from_xywh(left, top, width, height).map(PathBuilder::from_rect);
+                    self.fill(bar, &paint(palette(*color), own, 1.0));
                 }
-                Shape::Series { color, shapes, .. } => self.paint(shapes, PALETTE[color % PALETTE.len()]),
+                Shape::Series { color, shapes, .. } => self.paint(shapes, palette(*color)),
             }
         }
     }
@@ -163,12 +161,14 @@ impl OutlineBuilder for Outline {
     }
 }
 
-fn pen(width: f32) -> Pen {
-    Pen { width, line_join: LineJoin::Round, ..Pen::default() }
+/// Returns a pen with dashes as SVG writes them.
+fn pen(width: f64, dashes: &str) -> Pen {
+    let lengths = dashes.split(' ').filter_map(|length| length.parse().ok()).collect();
+    Pen { width: width as f32, dash: StrokeDash::new(lengths, 0.0), line_join: LineJoin::Round, ..Pen::default() }
 }
 
 /// Returns a paint of a colour as SVG writes it.
-fn paint(color: &str, own: &str, opacity: f32) -> Paint<'static> {
+fn paint(color: &str, own: &str, opacity: f64) -> Paint<'static> {
     let color = if color == OWN { own } else { color };
     let rgb = u32::from_str_radix(color.trim_start_matches('#'), 16).expect("a colour of this crate");
     let [_, red, green, blue] = rgb.to_be_bytes();

@@ -1,6 +1,9 @@
 //! Writes a drawing as SVG: a file, or an element of the page.
 
-use super::drawing::{Anchor, Area, Drawing, Font, OWN, PALETTE, Shape, Stroke};
+use super::drawing::{
+    Anchor, Area, BAND_OPACITY, DASHES, DOT_RADIUS, Drawing, Font, OWN, PALETTE, Shape, Stroke, TRAIL_OPACITY,
+    TRAIL_WIDTH, WHITE, palette,
+};
 use std::fmt::Write;
 
 /// Returns the whole file, on white.
@@ -10,9 +13,10 @@ pub(super) fn file(drawing: &Drawing, width: f64, height: f64, title: &str) -> S
             r#"<svg xmlns="http://www.w3.org/2000/svg" width="{w}" height="{h}" viewBox="0 0 {w} {h}" role="img" "#,
             r#"font-family="Roboto, 'Helvetica Neue', Arial, sans-serif">"#,
             "\n<title>{title}</title>\n",
-            r##"<rect width="100%" height="100%" fill="#ffffff"/>"##,
+            r##"<rect width="100%" height="100%" fill="{white}"/>"##,
             "\n{body}</svg>\n"
         ),
+        white = WHITE,
         w = width,
         h = height,
         title = escape(title),
@@ -59,21 +63,24 @@ fn write(out: &mut String, shape: &Shape) -> std::fmt::Result {
         }
         Shape::Band(outline) => {
             let data = path_data(outline);
-            writeln!(out, r#"<path class="band" d="{data}Z" fill="{OWN}" fill-opacity="0.16" stroke="none"/>"#)
+            writeln!(
+                out,
+                r#"<path class="band" d="{data}Z" fill="{OWN}" fill-opacity="{BAND_OPACITY}" stroke="none"/>"#
+            )
         }
         Shape::Trail(points) => {
             let data = path_data(points);
             writeln!(
                 out,
-                r#"<path class="trail" d="{data}" fill="none" stroke="{OWN}" stroke-opacity="0.32" stroke-width="7" stroke-linejoin="round" stroke-dasharray="5 4"/>"#
+                r#"<path class="trail" d="{data}" fill="none" stroke="{OWN}" stroke-opacity="{TRAIL_OPACITY}" stroke-width="{TRAIL_WIDTH}" stroke-linejoin="round" stroke-dasharray="{DASHES}"/>"#
             )
         }
         Shape::Dot((x, y)) => writeln!(
             out,
-            r##"<circle class="dot" cx="{x:.1}" cy="{y:.1}" r="3.6" fill="{OWN}" stroke="#ffffff" stroke-width="1"/>"##
+            r##"<circle class="dot" cx="{x:.1}" cy="{y:.1}" r="{DOT_RADIUS}" fill="{OWN}" stroke="{WHITE}" stroke-width="1"/>"##
         ),
         Shape::Bar { class, color, area: Area { left, top, width, height }, title } => {
-            let (place, color) = (color % PALETTE.len(), PALETTE[color % PALETTE.len()]);
+            let (place, color) = (color % PALETTE.len(), palette(*color));
             writeln!(
                 out,
                 r#"<rect class="{class} c{place}" x="{left:.4}" y="{top:.4}" width="{width:.4}" height="{height:.4}" color="{color}" fill="{OWN}"><title>{}</title></rect>"#,
@@ -81,7 +88,7 @@ fn write(out: &mut String, shape: &Shape) -> std::fmt::Result {
             )
         }
         Shape::Series { label, color, tips, shapes } => {
-            let (place, color) = (color % PALETTE.len(), PALETTE[color % PALETTE.len()]);
+            let (place, color) = (color % PALETTE.len(), palette(*color));
             let tips = tips.as_ref().map_or_else(String::new, |tips| {
                 let json = serde_json::to_string(tips).expect("strings become JSON");
                 format!(r#" data-label="{}" data-tips="{}""#, escape(label), escape(&json))
