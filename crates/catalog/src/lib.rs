@@ -7,8 +7,6 @@ pub use hodo_tester::{
 
 #[cfg(feature = "ipbus")]
 pub use hodo_ipbus_host as ipbus;
-#[cfg(feature = "pva")]
-pub use hodo_pva_host as pva;
 
 /// The event farm for applications.
 #[cfg(feature = "farm")]
@@ -33,7 +31,7 @@ pub const CATALOG: Catalog = Catalog::new(&[
     #[cfg(feature = "farm")]
     &hodo_farm_host::FARM,
     #[cfg(feature = "pva")]
-    &hodo_pva_host::PVA,
+    &hodo_pva_link::PVA,
     #[cfg(feature = "roce")]
     &hodo_roce_host::ROCE,
     #[cfg(feature = "spacewire")]

@@ -63,7 +63,6 @@ mod pid_file;
 mod request;
 mod signals;
 mod site;
-mod snapshot;
 
 pub use callers::{Caller, Names};
 pub use daemon::{Daemon, Options, Rounds};
@@ -78,4 +77,3 @@ pub use pid_file::PidFile;
 pub use request::{Method, Refusal, Request, parse};
 pub use signals::Signals;
 pub use site::{Control, HEALTH, Pages, Site};
-pub use snapshot::Snapshot;

@@ -1,6 +1,7 @@
 //! Pages over real connections.
 
-use hodo_daemon::{Health, Pages, Registry, Reply, Site, Snapshot, State};
+use hodo_daemon::{Health, Pages, Registry, Reply, Site, State};
+use hodo_io::Snapshot;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::linux::net::SocketAddrExt;

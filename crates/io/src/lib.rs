@@ -40,6 +40,7 @@ pub mod scheduling;
 mod serve;
 mod settings;
 pub mod shared_memory;
+mod snapshot;
 mod sockets;
 mod stream;
 mod sys;
@@ -68,6 +69,7 @@ pub use resolve::{IpVersion, any_address, is_local, resolve, resolve_as, source_
 pub use route::Route;
 pub use serve::{ServeOptions, Server, Stop};
 pub use settings::{SocketFacts, SocketSettings};
+pub use snapshot::Snapshot;
 pub use sockets::Sockets;
 pub use tcp::TcpCounters;
 pub use trace::{Direction, Recorder, Sighting, Trace, TraceCounters, TraceOptions};

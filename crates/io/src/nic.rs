@@ -14,25 +14,24 @@ pub use interfaces::{Interface, interfaces};
 pub use interrupts::Interrupt;
 pub use queueing::{QueueDiscipline, QueueLimit};
 pub use queues::ReceiveQueues;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// A network interface and its settings, as documents have them too.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "documents", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 pub struct Nic {
     /// The name.
     pub name: String,
     /// The largest packet that it sends.
-    #[serde(skip)]
+    #[cfg_attr(feature = "documents", serde(skip))]
     pub mtu: Option<u32>,
     /// Whether it is the loopback, which has no line.
-    #[serde(skip)]
+    #[cfg_attr(feature = "documents", serde(skip))]
     pub is_loopback: bool,
     /// Whether no hardware is behind it (`veth`, bridge, VLAN, bond, tunnel), or none is known: its speed is invented
     /// or that of another interface.
-    #[serde(skip)]
+    #[cfg_attr(feature = "documents", serde(skip))]
     pub is_virtual: bool,
     /// The driver.
     pub driver: Option<String>,

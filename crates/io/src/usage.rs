@@ -2,14 +2,14 @@
 #![allow(unsafe_code)]
 
 use crate::polling;
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::mem::MaybeUninit;
 use std::path::Path;
 use std::time::Duration;
 
 /// The CPU time and memory that a process or a thread has used since it started.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "documents", derive(serde::Serialize, serde::Deserialize))]
 pub struct Usage {
     /// The seconds of CPU time in user mode.
     pub user_s: f64,
@@ -22,7 +22,7 @@ pub struct Usage {
     /// The largest resident set of the process, in bytes.
     pub max_rss_bytes: u64,
     /// The seconds of that CPU time spent [`polling`](mod@crate::polling) without finding; `None` if it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "documents", serde(default, skip_serializing_if = "Option::is_none"))]
     pub polling_s: Option<f64>,
 }
 

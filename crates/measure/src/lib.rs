@@ -15,12 +15,12 @@ mod sizes;
 pub mod statistics;
 mod step;
 mod trend;
-pub mod units;
 mod verdict;
 
 pub use histogram::{Histogram, HistogramError};
 pub use hodo_io::nic::Nic;
 pub use hodo_io::usage::Usage;
+pub use hodo_units as units;
 pub use link::{Completion, FarEnd, Link, LinkError, Operation, Outcome, ReportWait, Subscription};
 pub use plan::{Mode, Plan, Repeats, Size, Test, Until};
 pub use requirement::{Quantile, Requirement};

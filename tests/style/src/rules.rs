@@ -8,6 +8,7 @@ const NO_STD: &[&str] = &["crates/machine/", "protocols/*/machines/"];
 /// documents may name a protocol: they are about it, or check it by name.
 const SHARED: &[&str] = &[
     "crates/machine/src/",
+    "crates/units/src/",
     "crates/io/src/",
     "crates/sim/src/",
     "crates/measure/src/",

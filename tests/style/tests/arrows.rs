@@ -6,9 +6,10 @@ use hodo_style::{Package, metadata, packages};
 /// them. Tests and build scripts may use more.
 const ARROWS: &[(&str, &[&str])] = &[
     ("crates/machine", &[]),
+    ("crates/units", &["crates/machine"]),
     ("crates/sim", &["crates/machine"]),
     ("crates/io", &["crates/machine"]),
-    ("crates/measure", &["crates/io", "crates/machine"]),
+    ("crates/measure", &["crates/io", "crates/machine", "crates/units"]),
     ("crates/report", &["crates/measure"]),
     ("crates/store", &["crates/machine"]),
     ("crates/daemon", &["crates/io", "crates/machine", "crates/store"]),
@@ -16,6 +17,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocols/*/machines", &["crates/machine"]),
     ("protocols/*/uhal", &["protocols/*/machines"]),
     ("protocols/*/hdl", &["protocols/*/machines"]),
+    // The library of an application, without the tester. The other hosts are still the tester's side as well.
+    (
+        "protocols/pva/host",
+        &["crates/machine", "crates/units", "crates/io", "crates/store", "crates/daemon", "protocols/pva/machines"],
+    ),
     (
         "protocols/*/host",
         &[
@@ -32,6 +38,20 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "protocols/*/link",
+        &[
+            "crates/machine",
+            "crates/units",
+            "crates/sim",
+            "crates/io",
+            "crates/measure",
+            "crates/report",
+            "crates/tester",
+            "protocols/*/host",
+            "protocols/*/machines",
+        ],
+    ),
+    (
         "crates/catalog",
         &[
             "crates/io",
@@ -40,6 +60,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "crates/sim",
             "crates/tester",
             "protocols/?/host",
+            "protocols/?/link",
             "protocols/?/machines",
             "protocols/?/uhal",
         ],
@@ -116,6 +137,9 @@ fn an_arrow_against_the_design_is_named() {
     assert_eq!(wrong("protocols/raw/machines", "crates/machine"), 0);
     assert_eq!(wrong("protocols/raw/host", "protocols/raw/machines"), 0);
     assert_eq!(wrong("protocols/raw/host", "protocols/farm/machines"), 1);
+    assert_eq!(wrong("protocols/pva/host", "protocols/pva/machines"), 0);
+    assert_eq!(wrong("protocols/pva/host", "crates/tester"), 1);
+    assert_eq!(wrong("protocols/pva/host", "protocols/pva/link"), 1);
     assert_eq!(wrong("crates/io", "protocols/raw/machines"), 1);
     assert_eq!(wrong("crates/catalog", "protocols/farm/host"), 0);
     assert_eq!(wrong("crates/new", "bytes"), 1);

@@ -1,4 +1,4 @@
-//! Builds that `./test` leaves out: the protocol crates without `std`, and the command with each of its features alone.
+//! Builds that `./test` leaves out: the protocol crates without `std`, and the command and each library with each of their features alone.
 
 use hodo_style::{host, metadata, protocol_crates, root};
 use std::fs;
@@ -10,22 +10,38 @@ const LINTED: &[&str] = &["--config", "tests/gate/lints.toml", "--profile", "gat
 
 #[test]
 fn the_command_with_each_feature_alone_and_with_none() {
+    check_with_each_feature("hodo-cli", "raw");
+}
+
+#[test]
+fn the_sockets_with_each_feature_alone_and_with_none() {
+    check_with_each_feature("hodo-io", "documents");
+}
+
+#[test]
+fn the_library_of_pvaccess_with_each_feature_alone_and_with_none() {
+    check_with_each_feature("hodo-pva-host", "images");
+}
+
+/// Checks a package, without its tests, with each of its features, of which `known` is one.
+fn check_with_each_feature(package: &str, known: &str) {
     let metadata = metadata();
     let packages = metadata["packages"].as_array().expect("cargo metadata lists packages");
-    let command = packages.iter().find(|package| package["name"] == "hodo-cli").expect("the command is a package");
-    let features = command["features"].as_object().expect("it has features").keys().map(String::as_str);
+    let found = packages.iter().find(|found| found["name"] == package).expect("it is one of ours");
+    let features = found["features"].as_object().expect("it has features").keys().map(String::as_str);
     let chosen: Vec<&str> = features.filter(|name| *name != "default").chain([""]).collect();
-    assert!(chosen.contains(&"raw"), "the command's features are {chosen:?}");
-    let complaints: Vec<String> = chosen.into_iter().filter_map(complaint).collect();
+    assert!(chosen.contains(&known), "the features of {package} are {chosen:?}");
+    let complaints: Vec<String> = chosen.into_iter().filter_map(|feature| complaint(package, feature)).collect();
     assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
 }
 
-/// Checks the command with one feature. Returns what the compiler says, if it is not content.
-fn complaint(feature: &str) -> Option<String> {
+/// Checks a package with one feature. Returns what the compiler says, if it is not content.
+fn complaint(package: &str, feature: &str) -> Option<String> {
     let mut check = Command::new(env!("CARGO"));
-    check.args(["check", "--package", "hodo-cli", "--no-default-features", "--features", feature]).args(LINTED);
+    check.args(["check", "--package", package, "--no-default-features", "--features", feature]).args(LINTED);
     let out = check.current_dir(root()).output().expect("cargo is there: it runs this test");
-    (!out.status.success()).then(|| format!("with feature `{feature}` alone: {}", String::from_utf8_lossy(&out.stderr)))
+    let complaint = String::from_utf8_lossy(&out.stderr);
+    (!out.status.success()).then(|| format!("{package} with feature `{feature}` alone: {complaint}"))
 }
 
 /// The compiler's own word: the crates build where there is a `core` and an `alloc`, but no `std` to be found.

@@ -12,13 +12,12 @@ pub use shape::Shape;
 
 use crate::Error;
 use crate::controller::{ControllerSnapshot, snapshot};
-use hodo_daemon::Snapshot;
 use hodo_farm::controller::{Command, Event, Pace};
 use hodo_farm::emulation::Generator;
 use hodo_farm::wire::LENGTH_MAX;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
 use hodo_io::usage::{MachineTime, Usage};
-use hodo_io::{Attendant, Clock, Server, Stop, sleep};
+use hodo_io::{Attendant, Clock, Server, Snapshot, Stop, sleep};
 use hodo_machine::{Address, Instant};
 use hodo_measure::{
     Binding, Cpu, Histogram, Measurement, ProcessCpu, Rate, State, Until, Verdict, stalls_between, statistics,

@@ -9,9 +9,9 @@ pub use status::BuilderStatus;
 
 use crate::Error;
 use crate::process::instance;
-use hodo_daemon::{Daemon, Reply, Snapshot};
+use hodo_daemon::{Daemon, Reply};
 use hodo_farm::{Builder, BuilderConfig};
-use hodo_io::{Bell, Server};
+use hodo_io::{Bell, Server, Snapshot};
 use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
 use std::net::SocketAddr;

@@ -9,8 +9,8 @@ mod trace_log;
 pub use snapshot::HubSnapshot;
 
 use crate::far_end::STAGES_PATH;
-use hodo_daemon::{Daemon, Options, PidFile, Reply, Snapshot};
-use hodo_io::{Bell, Clock, ServeOptions, Server, SocketSettings, Trace, TraceOptions, process, sleep};
+use hodo_daemon::{Daemon, Options, PidFile, Reply};
+use hodo_io::{Bell, Clock, ServeOptions, Server, Snapshot, SocketSettings, Trace, TraceOptions, process, sleep};
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig};
 use hodo_ipbus::window::WindowConfig;
 use hodo_machine::{Address, Input, Instant, Machine, Sampling, Wait};

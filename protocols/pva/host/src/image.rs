@@ -151,8 +151,9 @@ pub(crate) fn element_type(value: &Value) -> Option<Scalar> {
     usize::try_from(number).ok().and_then(|number| all.get(number).copied())
 }
 
-/// Returns the number of pvData's ScalarType for a type, as `codec.parameters` has it.
-pub(crate) fn type_number(scalar: Scalar) -> i32 {
+/// Returns the number that `codec.parameters` has for elements of a type: pvData's `ScalarType`. Whoever serves compressed images sets it.
+#[must_use]
+pub fn type_number(scalar: Scalar) -> i32 {
     use Scalar::{Bool, F32, F64, I8, I16, I32, I64, Text, U8, U16, U32, U64};
     match scalar {
         Bool => 0,

@@ -1,29 +1,23 @@
-//! pvAccess on a host: clients and servers for applications, the daemon, links for the tester.
+//! EPICS pvAccess: clients and servers for applications; with its features, images, recordings and the daemon.
 
-mod call;
 pub mod client;
 pub mod context;
 pub mod environment;
-mod far_end;
+#[cfg(feature = "images")]
 pub mod image;
-mod link;
-mod open;
-mod operation;
 mod orders;
 pub mod parse;
-mod protocol;
+#[cfg(feature = "record")]
 pub mod record;
+#[cfg(feature = "record")]
 pub mod replay;
-mod report;
+#[cfg(feature = "daemon")]
 pub mod serve;
 pub mod server;
 pub mod show;
-mod suite;
-mod wire;
 
 pub use client::{Client, ClientError, ClientOptions};
 pub use context::{Context, ContextOptions};
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
-pub use protocol::{PVA, Pva};
 pub use show::{Form, Show};

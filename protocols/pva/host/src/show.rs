@@ -12,6 +12,7 @@
 //! as Latin-1, which the units of older records are.
 
 mod cell;
+#[cfg(feature = "images")]
 mod image;
 mod json;
 mod normative;
@@ -22,7 +23,7 @@ mod tree;
 use hodo_pva::{Type, Value};
 use std::str::FromStr;
 
-pub(crate) use cell::{escaped, plain};
+pub(crate) use cell::plain;
 pub(crate) use json::is_choice;
 pub(crate) use raw::type_name;
 

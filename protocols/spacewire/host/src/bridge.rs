@@ -8,8 +8,8 @@ pub(crate) use page::SHORTFALL as SHORTFALL_METRIC;
 
 use crate::network::{Names, Plan};
 use crate::recording::{RecordOptions, Recording, Watched};
-use hodo_daemon::{Daemon, Options, Reply, Snapshot};
-use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Trace};
+use hodo_daemon::{Daemon, Options, Reply};
+use hodo_io::{Bell, ServeOptions, Server, Snapshot, SocketSettings, Trace};
 use hodo_machine::{Address, Wait};
 use hodo_spacewire::bridge::{Bridge, GateProtocol, Pace};
 use hodo_spacewire::network::Network;

@@ -1,8 +1,8 @@
 use super::status::{BuilderSnapshot, names};
-use hodo_daemon::{Rounds, Snapshot};
+use hodo_daemon::Rounds;
 use hodo_farm::Builder;
 use hodo_farm::builder::{Command, Event};
-use hodo_io::Attendant;
+use hodo_io::{Attendant, Snapshot};
 use hodo_machine::Instant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,9 +5,9 @@ use super::snapshot::ControllerSnapshot;
 use super::status::{self, Moment, Status};
 use super::timeline::Timeline;
 use super::{metrics, shares};
-use hodo_daemon::{Control, Daemon, Error, Options, Reply, Snapshot};
+use hodo_daemon::{Control, Daemon, Error, Options, Reply};
 use hodo_farm::Policy;
-use hodo_io::Bell;
+use hodo_io::{Bell, Snapshot};
 use std::sync::Arc;
 use std::time::Duration;
 

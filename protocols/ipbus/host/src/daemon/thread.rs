@@ -1,8 +1,8 @@
 use super::allow_list;
 use super::snapshot::HubSnapshot;
 use super::trace_log::TraceLog;
-use hodo_daemon::{Rounds, Snapshot};
-use hodo_io::Attendant;
+use hodo_daemon::Rounds;
+use hodo_io::{Attendant, Snapshot};
 use hodo_ipbus::hub::{Ended, Hub, HubCommand, HubEvent};
 use hodo_machine::Instant;
 use std::path::PathBuf;

@@ -8,7 +8,6 @@ use crate::server::ServerOptions;
 use hodo_daemon::Options;
 use hodo_io::nic::interfaces;
 use hodo_machine::Wait;
-use hodo_measure::units;
 use serde::{Deserialize, Deserializer};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -158,19 +157,19 @@ fn set<T>(to: &mut T, from: Option<T>) {
 
 /// Reads a span of time.
 pub fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    text(from, "write a span of time in quotes, as \"100ms\"", units::span)
+    text(from, "write a span of time in quotes, as \"100ms\"", hodo_units::span)
 }
 
 fn wait<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Wait>, D::Error> {
-    text(from, "write \"block\", \"spin\" or \"spin:50us\"", units::wait)
+    text(from, "write \"block\", \"spin\" or \"spin:50us\"", hodo_units::wait)
 }
 
 fn socket_address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    text(from, "write address and port in quotes, as \"127.0.0.1:5075\"", units::socket_address)
+    text(from, "write address and port in quotes, as \"127.0.0.1:5075\"", hodo_units::socket_address)
 }
 
 fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
-    text(from, "write a size in quotes, as \"64M\"", units::buffer)
+    text(from, "write a size in quotes, as \"64M\"", hodo_units::buffer)
 }
 
 fn text<'de, D: Deserializer<'de>, T>(

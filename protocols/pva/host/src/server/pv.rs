@@ -171,7 +171,8 @@ impl Pv {
     }
 
     /// Tells whether another handle is of the same PV.
-    pub(crate) fn is(&self, other: &Pv) -> bool {
+    #[must_use]
+    pub fn is(&self, other: &Pv) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 

@@ -1,5 +1,6 @@
 //! Images in one line.
 
+use super::cell::escaped;
 use crate::image::{self, Summary};
 use hodo_pva::{Item, Scalar, Value};
 use std::fmt::Write;
@@ -30,7 +31,7 @@ pub(super) fn write(value: &Value, into: &mut String) -> bool {
     } else {
         let bytes = decoded.as_ref().map_or(number("uncompressedSize"), |image| image.elements.bytes().len() as i64);
         let _ = write!(into, "] {bytes} bytes, codec ");
-        super::escaped(codec.as_bytes(), None, into);
+        escaped(codec.as_bytes(), None, into);
         let _ = write!(into, " ({sent} bytes)");
     }
     match decoded.map(|image| image.summary()) {
@@ -43,7 +44,7 @@ pub(super) fn write(value: &Value, into: &mut String) -> bool {
         Ok(None) => {}
         Err(why) => {
             into.push_str(", ");
-            super::escaped(why.to_string().as_bytes(), None, into);
+            escaped(why.to_string().as_bytes(), None, into);
         }
     }
     let _ = write!(into, ", id {}", number("uniqueId"));

@@ -1,8 +1,10 @@
 //! Values by their normative types, as pvget prints them: time stamp, alarm and value in one line, and tables.
 
 use super::cell::{Cell, escaped, write_array};
+#[cfg(feature = "images")]
+use super::image;
 use super::json::is_choice;
-use super::{Show, image, table};
+use super::{Show, table};
 use chrono::{Local, TimeZone};
 use hodo_pva::{Array, Item, Value};
 use std::fmt::Write;
@@ -41,6 +43,7 @@ pub(super) fn write(value: &Value, show: &Show, into: &mut String) -> bool {
 
 /// Writes what the field `value` holds. Returns `false` if there is none, or it is a structure of which nothing is known.
 pub(super) fn write_content(value: &Value, show: &Show, into: &mut String) -> bool {
+    #[cfg(feature = "images")]
     if image::write(value, into) {
         return true;
     }

@@ -1,8 +1,8 @@
 use super::Named;
 use super::snapshot::BridgeSnapshot;
 use crate::recording::Watched;
-use hodo_daemon::{Rounds, Snapshot};
-use hodo_io::{Attendant, Trace};
+use hodo_daemon::Rounds;
+use hodo_io::{Attendant, Snapshot, Trace};
 use hodo_machine::{Closed, Instant};
 use hodo_spacewire::bridge::{Bridge, BridgeEvent};
 use std::marker::PhantomData;

@@ -13,10 +13,10 @@
 
 use super::posting::Updates;
 use crate::call;
-use crate::machines::normative::Normative;
-use crate::machines::server::{Access, Source};
-use crate::machines::wire::Status;
-use crate::machines::{Array, Datum, Scalar, Type, Value};
+use hodo_pva::normative::Normative;
+use hodo_pva::server::{Access, Source};
+use hodo_pva::wire::Status;
+use hodo_pva::{Array, Datum, Scalar, Type, Value};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -181,7 +181,7 @@ pub(crate) fn bytes_name(count: u32, number: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machines::Item;
+    use hodo_pva::Item;
 
     #[test]
     fn names_say_what_is_made() {

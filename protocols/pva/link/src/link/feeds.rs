@@ -2,10 +2,10 @@
 
 use super::reporter::Reporter;
 use crate::far_end::{DUE, NUMBER};
-use crate::machines::client::Client;
-use crate::machines::{Item, Request};
 use hodo_machine::Instant;
 use hodo_measure::{Completion, Outcome};
+use hodo_pva::client::Client;
+use hodo_pva::{Item, Request};
 
 /// The monitors of a link.
 #[derive(Debug, Default)]

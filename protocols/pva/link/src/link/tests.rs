@@ -1,12 +1,12 @@
 //! Links with their far end, in virtual time and on sockets.
 
 use crate::PVA;
-use crate::machines::normative::Normative;
-use crate::machines::server::{Access, Command, Server, ServerConfig};
-use crate::machines::{Scalar, Value};
 use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::{Address, Sampling, Wait};
 use hodo_measure::{Link, Mode, Operation, Plan, Run, Side, Size, Test, Until, Unwatched, run};
+use hodo_pva::normative::Normative;
+use hodo_pva::server::{Access, Command, Server, ServerConfig};
+use hodo_pva::{Scalar, Value};
 use hodo_tester::{Catalog, Opened, Protocol, ServeSettings, Settings, open};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -257,12 +257,13 @@ fn what_an_operation_cannot_do_is_refused_before_anything_is_opened() {
 #[test]
 fn a_put_to_what_is_only_called_is_refused_and_not_left_open() {
     served(|uri| {
-        let options = crate::ClientOptions { timeout: Duration::from_secs(5), ..crate::ClientOptions::default() };
-        let mut client = crate::Client::open(&options).expect("sockets are there");
+        let options =
+            hodo_pva_host::ClientOptions { timeout: Duration::from_secs(5), ..hodo_pva_host::ClientOptions::default() };
+        let mut client = hodo_pva_host::Client::open(&options).expect("sockets are there");
         for name in ["hodo:call:0", "hodo:report"] {
             let put = client.put(&format!("{uri}/{name}"), |value| {
                 value.mark(0);
-                Ok::<(), crate::machines::Error>(())
+                Ok::<(), hodo_pva::Error>(())
             });
             let why = put.expect_err(name).to_string();
             assert!(why.contains("only called"), "{why}");

@@ -9,10 +9,10 @@
 //! | `usage` | `known`, and what its process has used; `polling_s` is not a number where that is not known |
 //! | `decode`, `source`, `encode`, `send` | [`Stages`] of all requests that were followed: `sum_ns`, and the buckets of [`Spans`] |
 
-use crate::machines::server::Stages;
-use crate::machines::{Array, Scalar, Type, Value};
 use hodo_machine::{Instant, Spans};
 use hodo_measure::{FarEnd, Usage};
+use hodo_pva::server::Stages;
+use hodo_pva::{Array, Scalar, Type, Value};
 
 /// The channel that is called.
 pub(crate) const REPORT: &str = "hodo:report";
@@ -60,7 +60,7 @@ pub(crate) fn reply(now: Instant, usage: Option<Usage>, stages: Option<&Stages>)
     let front = [("now_ns", Scalar::U64.into()), ("usage", usage_type)];
     let fields = front.into_iter().chain(stages.iter().map(|(name, _)| (*name, stage())));
     let mut value = Value::of(Type::structure("", fields.collect::<Vec<_>>()));
-    let mut set = |path: &str, datum: crate::machines::Datum| {
+    let mut set = |path: &str, datum: hodo_pva::Datum| {
         value.set(path, datum).expect("the type was made with this field");
     };
     set("now_ns", now.as_nanos().into());

@@ -2,14 +2,14 @@
 
 use crate::far_end::{FarEnd, Pvs};
 use crate::link::{PvaLink, Target};
-use crate::machines::client::{Client, ClientConfig};
-use crate::machines::server::ServerConfig;
-use crate::machines::wire::SERVER_PORT;
-use crate::machines::{Limits, SessionConfig};
 use crate::operation::Kind;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
 use hodo_measure::{Plan, Test, Usage};
+use hodo_pva::client::{Client, ClientConfig};
+use hodo_pva::server::ServerConfig;
+use hodo_pva::wire::SERVER_PORT;
+use hodo_pva::{Limits, SessionConfig};
 use hodo_sim::Sim;
 use hodo_tester::{
     Error, LOOPBACK, Opened, SERVER_NODE, ServeSettings, Server, Service, Settings, Uri, cannot, in_parts, networks,

@@ -1,8 +1,8 @@
 //! The payload of puts and calls.
 
 use crate::call;
-use crate::machines::{Array, Datum, Scalar, Value};
 use hodo_measure::Mode;
+use hodo_pva::{Array, Datum, Scalar, Value};
 
 /// The bytes that are put and called with, shared by all operations.
 #[derive(Debug)]

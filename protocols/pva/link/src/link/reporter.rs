@@ -1,9 +1,9 @@
 //! Questions to the far end about itself: the usage of its process, its stages, its clock.
 
-use crate::machines::Value;
 use crate::report;
 use hodo_machine::{Difference, Instant};
 use hodo_measure::{ClockDifference, FarEnd};
+use hodo_pva::Value;
 use std::time::Duration;
 
 /// How often the far end's clock is read while updates come.

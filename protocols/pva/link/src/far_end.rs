@@ -3,12 +3,12 @@
 mod posting;
 mod pvs;
 
-use crate::machines::Value;
-use crate::machines::server::{Access, Command, Event, Server, ServerConfig};
-use crate::machines::wire::Status;
 use crate::report::{self, REPORT};
 use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer, Stamp};
 use hodo_measure::Usage;
+use hodo_pva::Value;
+use hodo_pva::server::{Access, Command, Event, Server, ServerConfig};
+use hodo_pva::wire::Status;
 use posting::Postings;
 use std::sync::Arc;
 

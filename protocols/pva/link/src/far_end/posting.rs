@@ -5,9 +5,9 @@
 //! the PV has `due_ns`, the time on the far end's clock when the update was due, and its `number`, from 1.
 
 use super::pvs::Pvs;
-use crate::machines::server::Server;
-use crate::machines::{BitSet, Value};
 use hodo_machine::{Instant, Timers};
+use hodo_pva::server::Server;
+use hodo_pva::{BitSet, Value};
 use std::time::Duration;
 
 /// Place of the field `due_ns` of a PV.

@@ -13,10 +13,10 @@
 //! | value | set of changed fields 2, and a scalar's 8 bytes, or an array's count (1 or 5) and elements |
 
 use crate::call::{ARGUMENT_BYTES, REPLY_BYTES};
-use crate::machines::wire::HEADER;
 use crate::operation::Kind;
 use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan, Test};
+use hodo_pva::wire::HEADER;
 
 /// Bytes of a request without a value.
 const REQUEST: u64 = HEADER as u64 + 9;

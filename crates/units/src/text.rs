@@ -154,12 +154,14 @@ pub fn formula_rate(operations_per_s: f64) -> String {
 }
 
 /// Formats a ratio in a formula: four decimals, without trailing zeros.
-pub(crate) fn formula_ratio(ratio: f64) -> String {
+#[must_use]
+pub fn formula_ratio(ratio: f64) -> String {
     ((ratio * 1e4).round() / 1e4).to_string()
 }
 
 /// Formats bytes in a formula, where their number may be a mean.
-pub(crate) fn formula_bytes(bytes: f64) -> String {
+#[must_use]
+pub fn formula_bytes(bytes: f64) -> String {
     if bytes.fract() == 0.0 { format!("{bytes:.0}") } else { format!("{bytes:.1}") }
 }
 

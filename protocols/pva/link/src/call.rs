@@ -6,7 +6,7 @@
 //! | | `value`, ubyte[] | bytes |
 //! | reply | `value`, ubyte[] | so many bytes |
 
-use crate::machines::{Array, Scalar, Type, Value};
+use hodo_pva::{Array, Scalar, Type, Value};
 
 /// Places of the fields of an argument.
 const BACK: usize = 1;
@@ -50,8 +50,8 @@ pub(crate) fn reply() -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machines::Order;
-    use crate::machines::wire::{Side, Writer};
+    use hodo_pva::Order;
+    use hodo_pva::wire::{Side, Writer};
 
     #[test]
     fn arguments_and_replies_are_as_long_as_the_limit_takes_them_for() {

@@ -1,4 +1,4 @@
-use hodo_io::Bell;
+use crate::Bell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;

@@ -24,10 +24,6 @@ mod tests;
 
 use crate::call::call_name;
 use crate::far_end::{any_name, bytes_name, name_of, updates_name};
-use crate::machines::client::{self, ArrayRequest, Client, Command, Event, Failure, Lost};
-use crate::machines::wire::Status;
-use crate::machines::wire::operation::ArraySlice;
-use crate::machines::{Item, Request};
 use crate::operation::Kind;
 use crate::report::{self, REPORT};
 use connects::Connects;
@@ -36,6 +32,10 @@ use hodo_machine::{Address, Driver, Instant, Sampling, Stamp, Wait};
 use hodo_measure::{
     Completion, FarEnd, Link, LinkError, Loss, Mode, Operation, Outcome, ReportWait, Subscription, TcpTimes,
 };
+use hodo_pva::client::{self, ArrayRequest, Client, Command, Event, Failure, Lost};
+use hodo_pva::wire::Status;
+use hodo_pva::wire::operation::ArraySlice;
+use hodo_pva::{Item, Request};
 use hodo_tester::{FarEndProcess, TransportCounters, ended, until_ready};
 use payload::{Payload, content};
 use reporter::Reporter;
