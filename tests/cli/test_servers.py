@@ -8,6 +8,7 @@ import socket
 import statistics
 import struct
 import subprocess
+import sys
 import threading
 import time
 
@@ -167,6 +168,15 @@ def test_ten_thousand_channels_in_bounded_memory():
         for side in ("local", "remote"):
             assert one["cpu"][side]["max_rss_bytes"] < RSS_BYTES_MAX, side
         still_serves(server)
+
+
+def test_the_memory_of_the_program_that_started_it_is_not_counted():
+    """As a shell, a script or a test that is larger than the tester: the kernel's own figure has that in it."""
+    large = [sys.executable, "-c", "import os, sys; held = b'x' * (200 << 20); os.execv(sys.argv[1], sys.argv[1:])"]
+    with command.serving("tcp://127.0.0.1:0", prefix=large) as server:
+        (one,) = command.bench(server.uri, "--test", "latency", "--sizes", "64", *command.SHORT, prefix=large)
+    for side in ("local", "remote"):
+        assert 1 << 20 < one["cpu"][side]["max_rss_bytes"] < 100 << 20, side
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

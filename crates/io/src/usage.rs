@@ -5,6 +5,7 @@ use crate::polling;
 use std::fs;
 use std::mem::MaybeUninit;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The CPU time and memory that a process or a thread has used since it started.
@@ -41,10 +42,11 @@ impl Usage {
     /// Returns the usage of all threads of this process.
     #[must_use]
     pub fn of_process() -> Usage {
-        usage(libc::RUSAGE_SELF).polling(polling::of_process())
+        let usage = usage(libc::RUSAGE_SELF).polling(polling::of_process());
+        Usage { max_rss_bytes: largest_resident_set(usage.max_rss_bytes), ..usage }
     }
 
-    /// Returns the usage of the calling thread; the resident set is still that of the process.
+    /// Returns the usage of the calling thread. The resident set is that of the process, or of the program that started it if that was larger.
     #[must_use]
     pub fn of_thread() -> Usage {
         usage(libc::RUSAGE_THREAD).polling(polling::of_thread())
@@ -108,6 +110,21 @@ impl Usage {
     }
 }
 
+/// Returns the largest resident set of this process. What getrusage(2) reports is kept over execve(2), and with it the size of the program that
+/// started this one; `VmHWM` is not. It is read only where it can be the smaller one.
+fn largest_resident_set(reported: u64) -> u64 {
+    static INHERITED: OnceLock<u64> = OnceLock::new();
+    let own = || Some(field(&fs::read_to_string("/proc/self/status").ok()?, "VmHWM")? * 1024);
+    let inherited = *INHERITED.get_or_init(|| if own().is_some_and(|own| own < reported) { reported } else { 0 });
+    if reported > inherited { reported } else { own().unwrap_or(reported) }
+}
+
+/// Returns the number in a line `name: number` of `status` (proc_pid_status(5)).
+fn field(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
 /// Returns the time in which a thread waited for a processor: the second of the time on one, the time waiting for one, and the number of
 /// slices (Documentation/scheduler/sched-stats.rst).
 fn waited(thread: &Path) -> Option<Duration> {
@@ -140,10 +157,6 @@ fn parse_process(stat: &str, statuses: &[String], ticks_per_s: f64) -> Option<Us
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     let (user_s, system_s) = (ticks()? / ticks_per_s, ticks()? / ticks_per_s);
-    let field = |status: &String, name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-        line.split_ascii_whitespace().next()?.parse::<u64>().ok()
-    };
     let each = |name: &'static str| statuses.iter().filter_map(move |status| field(status, name));
     Some(Usage {
         user_s,
