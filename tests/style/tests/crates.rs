@@ -1,6 +1,6 @@
 //! How many packages a program compiles that depends on one of the libraries. A package that comes in, however far below, is a line in a diff.
 
-use hodo_style::{cargo, host};
+use hodo_style::cargo;
 use std::collections::BTreeSet;
 
 /// A library, the features that are chosen, and the packages that it is made of: itself, ours and those of others, each once.
@@ -33,7 +33,7 @@ fn complaint((library, features, expected): (&str, &str, usize)) -> Option<Strin
 
 /// Returns names and versions of all that is linked into a program with this library, as `cargo tree` has them for this platform.
 fn packages(library: &str, features: &str) -> BTreeSet<String> {
-    let chosen = ["--package", library, "--no-default-features", "--features", features, "--target", &host()];
+    let chosen = ["--package", library, "--no-default-features", "--features", features];
     let form = ["--edges", "normal", "--prefix", "none", "--format", "{p}", "--offline", "--locked"];
     let tree = cargo(&[&["tree"], &chosen[..], &form[..]].concat());
     tree.lines().map(|line| line.split(" (").next().unwrap_or_default().to_owned()).collect()
