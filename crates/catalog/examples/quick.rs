@@ -1,7 +1,7 @@
 //! Drives a link in a bare loop: `quick URI size window mode seconds wait cpu`, or serves: `quick serve URI wait cpu`.
 
 use hodo_catalog::{ServeSettings, Settings, open, serve};
-use hodo_measure::{Mode, Operation, units};
+use hodo_measure::{Mode, Operation, Plan, units};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -35,22 +35,13 @@ fn main() {
         _ => Mode::Both,
     };
     let settings = Settings {
-        channels: 1,
         window: window as u32,
-        unbounded: false,
-        size_max: size,
         wait: units::wait(&args[5]).unwrap(),
         cpus: vec![args[6].parse().unwrap()],
         congestion: args.get(7).cloned(),
-        path: hodo_io::PathOptions::default(),
         socket_buffer: args.get(8).map(|b| b.parse().unwrap()),
-        pace: None,
-        batch: 1,
-        far_process: None,
-        reconnect: false,
-        content: hodo_catalog::Content::default(),
-        seed: 0,
         timeout: Duration::from_secs(1),
+        ..Settings::of(&Plan::one(mode, size))
     };
     let mut opened = open(&hodo_catalog::uri(&args[0]).unwrap(), &settings, &AtomicBool::new(false)).unwrap();
     hodo_io::affinity::pin_thread(settings.cpus[0]).unwrap();

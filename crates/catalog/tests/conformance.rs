@@ -6,7 +6,7 @@ use hodo_io::Clock;
 use hodo_machine::Wait;
 use hodo_measure::{Completion, Link, Mode, Operation, Outcome, Plan, Run, Side, Size, Test, Until, Unwatched, run};
 use plans::served::{Served, serve_settings};
-use plans::{TESTS, open_with, opened, own, plan, settings};
+use plans::{TESTS, open_with, opened, own, plan};
 use std::time::Duration;
 
 fn is_stream(protocol: &dyn Protocol) -> bool {
@@ -109,7 +109,7 @@ fn what_is_too_large_is_refused_before_it_is_sent() {
     for protocol in own() {
         let small = hodo_catalog::ServeSettings { size_max: 1000, ..serve_settings() };
         let served = Served::start(protocol, &small);
-        let wanted = settings(&plan(Test::Rate, Mode::Both, 1001));
+        let wanted = Settings::of(&plan(Test::Rate, Mode::Both, 1001));
         let error = open_with(&served.uri, &wanted).err().expect("1001 is over 1000").to_string();
         assert!(error.contains("1000") && error.contains("1001"), "{error}");
     }
@@ -154,7 +154,7 @@ fn each_operation_on_a_connection_of_its_own() {
                     stall: Duration::from_secs(2),
                     ..plan(Test::Rate, mode, size)
                 };
-                let settings = Settings { reconnect: true, ..settings(&plan) };
+                let settings = Settings { reconnect: true, ..Settings::of(&plan) };
                 match open_with(&served.uri, &settings) {
                     Err(error) => {
                         assert!(["udp", "farm"].contains(&protocol.name()), "{error}");
@@ -216,7 +216,8 @@ fn more_peers_than_the_bound_are_refused_and_the_others_go_on() {
         let two = Plan { channels: 2, until: Until::Count(20), ..plan(Test::Channels, Mode::Both, 64) };
         let mut there = opened(&served.uri, &two);
         run_over(&mut there, &two, protocol);
-        let one = Settings { timeout: Duration::from_millis(200), ..settings(&plan(Test::Latency, Mode::Both, 64)) };
+        let one =
+            Settings { timeout: Duration::from_millis(200), ..Settings::of(&plan(Test::Latency, Mode::Both, 64)) };
         let error = open_with(&served.uri, &one).err();
         assert!(error.is_some(), "{}: a third peer was accepted", protocol.name());
         run_over(&mut there, &two, protocol);

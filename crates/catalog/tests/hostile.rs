@@ -6,7 +6,7 @@ use hodo_io::Clock;
 use hodo_machine::{Closed, Random, Wait};
 use hodo_measure::{LinkError, Mode, Operation, Plan, Test, Until, Unwatched, run};
 use plans::served::{Place, Served, free, serve_settings};
-use plans::{open_with, opened, own, plan, settings};
+use plans::{open_with, opened, own, plan};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -216,7 +216,7 @@ fn a_client_says_what_is_wrong_with_its_far_end_within_its_timeout() {
                 let timeout = Duration::from_millis(300);
                 let plan = Plan { channels, ..plan(Test::Rate, Mode::Both, 64) };
                 let began = clock.now();
-                let error = open_with(&strange.uri, &Settings { timeout, ..settings(&plan) }).err();
+                let error = open_with(&strange.uri, &Settings { timeout, ..Settings::of(&plan) }).err();
                 let error = error.unwrap_or_else(|| panic!("{} took {stranger:?} for its own", protocol.name()));
                 let took = clock.now() - began;
                 // As the machine may be busy: far less than the timeout that it has unless told otherwise.
@@ -233,7 +233,7 @@ fn an_address_where_nobody_listens_is_refused_at_once() {
     for protocol in protocols() {
         let gone = Served::start(protocol, &serve_settings()).uri.clone();
         let began = clock.now();
-        let error = open_with(&gone, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nobody is there");
+        let error = open_with(&gone, &Settings::of(&plan(Test::Rate, Mode::Both, 64))).err().expect("nobody is there");
         assert!(error.to_string().contains("refused"), "{}: {error}", protocol.name());
         assert!(clock.now() - began < Duration::from_secs(2), "{}", protocol.name());
     }
@@ -294,7 +294,7 @@ fn a_bridge_that_says_nothing_is_told_of_in_each_plan() {
     let link = plans::uri(&format!("ssdtp2://{at}?far=rmap&path=4&back-path=1"));
     for mode in [Mode::Send, Mode::Receive] {
         let plan = Plan { window: 16, stall: Duration::from_millis(50), ..plan(Test::Rate, mode, 64) };
-        let patient = Settings { timeout: Duration::from_secs(600), ..settings(&plan) };
+        let patient = Settings { timeout: Duration::from_secs(600), ..Settings::of(&plan) };
         let mut opened = open_with(&link, &patient).expect("it accepts connections");
         for _ in 0..2 {
             let found = run(&mut opened.links, &plan, &Unwatched);

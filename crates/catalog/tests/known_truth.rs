@@ -6,7 +6,7 @@ use hodo_measure::{
     Binding, Histogram, LinkError, Measurement, Mode, Plan, Repeats, Run, Side, Size, Stage, State, Test, Until,
     Unwatched, run,
 };
-use plans::{MODES, TESTS, open_with, opened, plan, settings, uri};
+use plans::{MODES, TESTS, open_with, opened, plan, uri};
 use std::time::Duration;
 
 /// A gigabit line with Ethernet's 38 bytes around each packet.
@@ -120,7 +120,7 @@ fn an_operation_on_its_own_connection_takes_two_round_trips() {
         let plan = plan(Test::Latency, mode, size);
         // Without congestion control, whose slow start would take 1 MiB more round-trips.
         let uri = uri("sim+tcp://?delay=50us&cost=1ns&congestion=none");
-        let settings = Settings { reconnect: true, ..settings(&plan) };
+        let settings = Settings { reconnect: true, ..Settings::of(&plan) };
         let mut opened = open_with(&uri, &settings).expect("a simulated link");
         let found = run(&mut opened.links, &plan, &Unwatched);
         assert_eq!((found.error, found.operations), (None, 1000), "{mode}");
@@ -276,7 +276,8 @@ fn repeats_end_once_the_interval_is_narrow() {
 fn a_far_end_out_of_reach_is_told_within_the_timeout() {
     for scheme in ["udp", "tcp", "unix"] {
         let link = uri(&format!("sim+{scheme}://?partition=0ns..1000s"));
-        let error = open_with(&link, &settings(&plan(Test::Rate, Mode::Both, 64))).err().expect("nothing gets through");
+        let error =
+            open_with(&link, &Settings::of(&plan(Test::Rate, Mode::Both, 64))).err().expect("nothing gets through");
         let why = error.to_string();
         assert!(why.contains("no answer in time") || why.contains("no reply to the greeting"), "{scheme}: {why}");
     }

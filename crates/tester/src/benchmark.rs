@@ -233,22 +233,14 @@ impl Benchmark {
     /// Returns the settings of the link.
     pub(crate) fn settings(&self, plan: &Plan, placement: &Placement) -> Settings {
         Settings {
-            channels: plan.channels,
-            window: plan.window,
-            unbounded: plan.unbounded,
-            size_max: plan.size.bounds().1,
-            wait: plan.wait,
             cpus: placement.here.clone(),
             congestion: self.conditions.congestion.clone(),
             path: self.path(plan.channels),
             socket_buffer: placement.socket_buffer,
             pace: plan.pace.filter(|_| plan.size.bounds().0 >= SEVERAL_PACKETS),
-            batch: plan.batch,
-            far_process: None,
             reconnect: self.choice.reconnect,
             content: self.conditions.content.clone(),
-            seed: plan.seed,
-            timeout: plan.stall,
+            ..Settings::of(plan)
         }
     }
 }

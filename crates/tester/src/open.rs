@@ -4,7 +4,7 @@ use crate::{Content, Error, FarEndProcess, Uri, path};
 use hodo_io::{Clock, LocalAddress, PathOptions, SocketFacts, SocketSettings, affinity};
 use hodo_machine::{Closed, Wait};
 use hodo_measure::limits::Carrier;
-use hodo_measure::{FarEndFacts, Link, LinkError};
+use hodo_measure::{FarEndFacts, Link, LinkError, Plan};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,6 +53,31 @@ pub struct Settings {
     pub seed: u64,
     /// How long connecting and a single answer may take.
     pub timeout: Duration,
+}
+
+impl Settings {
+    /// Returns the settings that a link needs for a plan; everything else is left to the system and the protocol.
+    #[must_use]
+    pub fn of(plan: &Plan) -> Settings {
+        Settings {
+            channels: plan.channels,
+            window: plan.window,
+            unbounded: plan.unbounded,
+            size_max: plan.size.bounds().1,
+            wait: plan.wait,
+            cpus: Vec::new(),
+            congestion: None,
+            path: PathOptions::default(),
+            socket_buffer: None,
+            pace: plan.pace,
+            batch: plan.batch,
+            far_process: None,
+            reconnect: false,
+            content: Content::default(),
+            seed: plan.seed,
+            timeout: plan.stall,
+        }
+    }
 }
 
 /// An open link.

@@ -15,28 +15,6 @@ pub fn plan(test: Test, mode: Mode, size: u32) -> Plan {
     Plan { test, until: Until::Count(1000), ..Plan::one(mode, size) }
 }
 
-/// Returns the settings that a link needs for a plan.
-pub fn settings(plan: &Plan) -> Settings {
-    Settings {
-        channels: plan.channels,
-        window: plan.window,
-        unbounded: plan.unbounded,
-        size_max: plan.size.bounds().1,
-        wait: plan.wait,
-        cpus: Vec::new(),
-        congestion: None,
-        path: hodo_io::PathOptions::default(),
-        socket_buffer: None,
-        pace: plan.pace,
-        batch: plan.batch,
-        far_process: None,
-        reconnect: false,
-        content: hodo_catalog::Content::default(),
-        seed: plan.seed,
-        timeout: plan.stall,
-    }
-}
-
 /// Returns the protocols whose two ends are both of this program.
 pub fn own() -> impl Iterator<Item = &'static dyn Protocol> {
     protocols().filter(|protocol| protocol.description().own)
@@ -52,5 +30,5 @@ pub fn open_with(link: &Uri, settings: &Settings) -> Result<Opened, Error> {
 }
 
 pub fn opened(link: &Uri, plan: &Plan) -> Opened {
-    open_with(link, &settings(plan)).unwrap_or_else(|error| panic!("{link}: {error}"))
+    open_with(link, &Settings::of(plan)).unwrap_or_else(|error| panic!("{link}: {error}"))
 }

@@ -5,7 +5,7 @@ use hodo_catalog::{Error, Line, Opened, Settings, limit};
 use hodo_measure::limits::RoundTrip;
 use hodo_measure::{Binding, Limit, Measurement, Mode, Plan, Test, Until, Unwatched, run};
 use plans::served::{Served, serve_settings};
-use plans::{open_with, opened, plan, settings, uri};
+use plans::{open_with, opened, plan, uri};
 use std::time::Duration;
 
 /// The published study's event.
@@ -141,9 +141,9 @@ fn what_nodes_do_not_take_is_named() {
     let served = Served::at(&uri("farm://127.0.0.1:0"), &serve_settings());
     let wide = plan(Test::Rate, Mode::Send, 64);
     let refused = |settings: Settings| open_with(&served.uri, &settings).err().expect("it is too much").to_string();
-    let window = refused(Settings { window: 65_537, ..settings(&wide) });
+    let window = refused(Settings { window: 65_537, ..Settings::of(&wide) });
     assert!(window.contains("65536 events at a time") && window.contains("--window"), "{window}");
-    let unknown = open_with(&uri(&format!("{}?nodes=3", served.uri)), &settings(&wide)).err();
+    let unknown = open_with(&uri(&format!("{}?nodes=3", served.uri)), &Settings::of(&wide)).err();
     assert!(matches!(unknown, Some(Error::Usage(_))));
 }
 
@@ -156,6 +156,6 @@ fn nodes_of_several_hosts_share_the_channels() {
     let found = measured("farm", &mut opened(&link, &plan), &plan);
     assert!(found.nodes.iter().all(|node| node.events > 100), "{:?}", found.nodes);
     drop(other);
-    let error = open_with(&link, &settings(&plan)).err().expect("one host is not there").to_string();
+    let error = open_with(&link, &Settings::of(&plan)).err().expect("one host is not there").to_string();
     assert!(error.contains("refused"), "{error}");
 }

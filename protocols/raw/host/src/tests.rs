@@ -79,24 +79,7 @@ fn run_in(link_name: &str, mode: Mode, window: u32, unbounded: bool) -> (Run, Tr
         stages: false,
         stall: Duration::from_secs(5),
     };
-    let settings = Settings {
-        channels: 1,
-        window,
-        unbounded,
-        size_max: 64,
-        wait: Wait::Block,
-        cpus: Vec::new(),
-        congestion: None,
-        path: hodo_io::PathOptions::default(),
-        socket_buffer: None,
-        pace: None,
-        batch: 1,
-        far_process: None,
-        reconnect: false,
-        content: hodo_tester::Content::default(),
-        seed: 1,
-        timeout: plan.stall,
-    };
+    let settings = Settings { pace: None, ..Settings::of(&plan) };
     let kept = Kept(Arc::new(Mutex::new(
         simulated_link(&RAW.uri(link_name).expect("a URI"), &settings, &AtomicBool::new(false)).expect("opens"),
     )));

@@ -83,25 +83,8 @@ fn operations(uri: &Uri, mode: Mode, large_bytes: u32) -> Result<Operations, Str
 
 /// Returns the median time of operations of a size, one at a time over a connection of their own.
 fn median(uri: &Uri, mode: Mode, bytes: u32) -> Result<Duration, String> {
-    let settings = Settings {
-        channels: 1,
-        window: 1,
-        unbounded: false,
-        size_max: bytes,
-        wait: Wait::Block,
-        cpus: Vec::new(),
-        congestion: None,
-        path: hodo_io::PathOptions::default(),
-        socket_buffer: None,
-        pace: None,
-        batch: 1,
-        far_process: None,
-        reconnect: false,
-        content: crate::Content::default(),
-        seed: 1,
-        timeout: PATIENCE,
-    };
     let plan = Plan { until: Until::Elapsed(OPERATIONS), stall: PATIENCE, ..Plan::one(mode, bytes) };
+    let settings = Settings { wait: Wait::Block, ..Settings::of(&plan) };
     let mut opened = crate::open(uri, &settings, &AtomicBool::new(false)).map_err(|why| why.to_string())?;
     let run = hodo_measure::run(&mut opened.links, &plan, &Unwatched);
     match (run.latency, run.error) {

@@ -14,26 +14,8 @@ use std::time::Duration;
 const CATALOG: Catalog = Catalog::new(&[&PVA]);
 
 fn opened(uri: &str, plan: &Plan) -> Opened {
-    let settings = Settings {
-        channels: plan.channels,
-        window: plan.window,
-        unbounded: false,
-        size_max: plan.size.bounds().1,
-        wait: plan.wait,
-        cpus: Vec::new(),
-        congestion: None,
-        path: hodo_io::PathOptions::default(),
-        socket_buffer: None,
-        batch: plan.batch,
-        far_process: None,
-        reconnect: false,
-        content: hodo_tester::Content::default(),
-        seed: plan.seed,
-        timeout: plan.stall,
-        pace: plan.pace,
-    };
     let uri = CATALOG.uri(uri).expect("a link of this protocol");
-    open(&uri, &settings, &AtomicBool::new(false)).expect("its far end is there")
+    open(&uri, &Settings::of(plan), &AtomicBool::new(false)).expect("its far end is there")
 }
 
 fn measured(uri: &str, plan: &Plan) -> Run {
