@@ -33,9 +33,9 @@ pub const CATALOG: Catalog = Catalog::new(&[
     #[cfg(feature = "pva")]
     &hodo_pva_link::PVA,
     #[cfg(feature = "roce")]
-    &hodo_roce_host::ROCE,
+    &hodo_roce_link::ROCE,
     #[cfg(feature = "spacewire")]
-    &hodo_spacewire_host::SPACEWIRE,
+    &hodo_spacewire_link::SPACEWIRE,
 ]);
 
 /// Returns the protocols.

@@ -23,6 +23,16 @@ fn the_library_of_pvaccess_with_each_feature_alone_and_with_none() {
     check_with_each_feature("hodo-pva-host", "images");
 }
 
+#[test]
+fn the_library_of_rdma() {
+    check_with_each_feature("hodo-roce-host", "");
+}
+
+#[test]
+fn the_library_of_spacewire_with_its_feature_and_with_none() {
+    check_with_each_feature("hodo-spacewire-host", "daemon");
+}
+
 /// Checks a package, without its tests, with each of its features, of which `known` is one.
 fn check_with_each_feature(package: &str, known: &str) {
     let metadata = metadata();

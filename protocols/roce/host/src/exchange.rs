@@ -21,15 +21,15 @@ use thiserror::Error;
 /// The TCP port of `ibv_rc_pingpong`.
 pub const PORT: u16 = 18_515;
 /// Bytes of an address with its zero.
-pub(crate) const ADDRESS: usize = 52;
+pub const ADDRESS: usize = 52;
 pub(crate) const DONE: &[u8; 5] = b"done\0";
 /// The first bytes of a line of this program: no address begins so.
-pub(crate) const MARK: &str = "hodo ";
+pub const MARK: &str = "hodo ";
 /// The first bytes of an address of a client that can be queried, and those that stock tools write.
 const QUERYABLE: &str = "0x00:";
 const STOCK: &str = "0000:";
 /// Bytes of a line at most.
-pub(crate) const LINE_MAX: u64 = 1024;
+pub const LINE_MAX: u64 = 1024;
 
 /// Why two ends could not be connected.
 #[derive(Debug, Error)]

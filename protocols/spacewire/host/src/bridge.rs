@@ -4,9 +4,10 @@ mod page;
 mod snapshot;
 mod thread;
 
-pub(crate) use page::SHORTFALL as SHORTFALL_METRIC;
+pub use page::SHORTFALL as SHORTFALL_METRIC;
 
-use crate::network::{Names, Plan};
+use crate::Names;
+use crate::network::Plan;
 use crate::recording::{RecordOptions, Recording, Watched};
 use hodo_daemon::{Daemon, Options, Reply};
 use hodo_io::{Bell, ServeOptions, Server, Snapshot, SocketSettings, Trace};

@@ -1,14 +1,15 @@
-//! SpaceWire on a host: networks from files, the bridge, clients of bridges, links for the tester.
+//! SpaceWire on a host: sessions with bridges, recordings; with its feature, networks from files and the bridge.
 
+#[cfg(feature = "daemon")]
 pub mod bridge;
 pub mod describe;
-mod link;
+mod names;
+#[cfg(feature = "daemon")]
 pub mod network;
 pub mod port;
 pub mod recording;
 pub mod session;
 
-pub use link::{SPACEWIRE, Spacewire};
-
 /// Links, nodes, routers, RMAP and the protocols of bridges, as machines.
 pub use hodo_spacewire as machines;
+pub use names::Names;

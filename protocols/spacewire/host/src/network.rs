@@ -6,6 +6,7 @@ mod plan;
 mod tests;
 mod values;
 
+use crate::Names;
 use hodo_spacewire::bridge::{Device, Gate};
 use hodo_spacewire::network::{Network, NodeId};
 use std::io::ErrorKind;
@@ -26,15 +27,6 @@ pub struct Plan {
     pub devices: Vec<(NodeId, Device)>,
     /// The names of all nodes, routers and links, for reports.
     pub names: Names,
-}
-
-/// The names of what is in a network, for reports.
-#[derive(Debug, Clone, Default)]
-pub struct Names {
-    /// The nodes.
-    pub nodes: Vec<(String, NodeId)>,
-    /// The two ends of each link.
-    pub links: Vec<[(String, hodo_spacewire::network::Place); 2]>,
 }
 
 /// Why a network cannot be made.

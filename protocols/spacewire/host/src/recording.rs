@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::network::Names;
+use crate::Names;
 use hodo_io::{Direction, Recorder, Sighting, Trace, TraceOptions, unix_time_ns};
 use hodo_machine::Instant;
 use hodo_spacewire::character::Code;

@@ -23,7 +23,8 @@ pub(crate) const PACKET_MAX: usize = (16 << 20) + 1024;
 const LONG: usize = 64 << 10;
 
 /// Returns what else to check when a port that was sent a packet of this length has ended the connection.
-pub(crate) fn or_too_long(length: usize) -> String {
+#[must_use]
+pub fn or_too_long(length: usize) -> String {
     match length {
         0..=LONG => String::new(),
         _ => {

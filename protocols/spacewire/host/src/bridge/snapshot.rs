@@ -1,4 +1,4 @@
-use crate::network::Names;
+use crate::Names;
 use hodo_io::TraceCounters;
 use hodo_machine::Instant;
 use hodo_spacewire::Picos;

@@ -4,7 +4,8 @@ use super::file::{
     AccessName, BabbleTable, CrcName, EditionName, EndTable, FaultName, FaultTable, File, LatencyName, LinkTable,
     NodeTable, RegionTable, RmapTable, RouterTable, StatusBits, WhenDownName,
 };
-use super::{Names, Plan, PlanError};
+use super::{Plan, PlanError};
+use crate::Names;
 use hodo_spacewire::Picos;
 use hodo_spacewire::bridge::{Device, Gate, GateProtocol};
 use hodo_spacewire::end::{Edition, Fault, Settings as EndSettings};

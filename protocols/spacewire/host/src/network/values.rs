@@ -1,13 +1,12 @@
 //! Values of a file that need parsing.
 
-use hodo_measure::units;
 use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, value::Error as NameError};
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 
 /// Reads a rate in bits or characters per second.
 pub fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    let whole = |text: &str| match units::rate(text)? {
+    let whole = |text: &str| match hodo_units::rate(text)? {
         rate if (1.0..=1e12).contains(&rate) => Ok(rate as u64),
         _ => Err(format!("{text} is not in 1..=1000G")),
     };
@@ -16,12 +15,12 @@ pub fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error>
 
 /// Reads a span of time.
 pub fn span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    text(from, "write a span of time in quotes, as \"100us\"", units::span)
+    text(from, "write a span of time in quotes, as \"100us\"", hodo_units::span)
 }
 
 /// Reads a size.
 pub fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
-    let size = |text: &str| match units::bytes(text)? {
+    let size = |text: &str| match hodo_units::bytes(text)? {
         size @ 1..=0x4000_0000 => Ok(size as usize),
         _ => Err(format!("{text} is not in 1..=1G")),
     };
