@@ -5,9 +5,6 @@ pub use hodo_tester::{
     Content, Error, Line, Opened, Protocol, ServeSettings, Server, Settings, Uri, limit, open, plain_loop, serve,
 };
 
-#[cfg(feature = "ipbus")]
-pub use hodo_ipbus_host as ipbus;
-
 /// The event farm for applications.
 #[cfg(feature = "farm")]
 pub mod farm {
@@ -27,7 +24,7 @@ pub const CATALOG: Catalog = Catalog::new(&[
     #[cfg(feature = "raw")]
     &hodo_raw_host::UNIX,
     #[cfg(feature = "ipbus")]
-    &hodo_ipbus_host::IPBUS,
+    &hodo_ipbus_link::IPBUS,
     #[cfg(feature = "farm")]
     &hodo_farm_host::FARM,
     #[cfg(feature = "pva")]

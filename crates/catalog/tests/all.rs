@@ -2,6 +2,8 @@
 
 mod conformance;
 mod hostile;
+mod ipbus_boards;
+mod ipbus_lossy;
 mod known_truth;
 mod library;
 mod limits;

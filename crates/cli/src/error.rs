@@ -52,6 +52,16 @@ impl From<hodo_farm_host::Error> for Error {
 }
 
 #[cfg(feature = "ipbus")]
+impl From<hodo_ipbus_host::registers::Error> for Error {
+    fn from(error: hodo_ipbus_host::registers::Error) -> Self {
+        match error {
+            hodo_ipbus_host::registers::Error::Usage(text) => Error::Usage(text),
+            hodo_ipbus_host::registers::Error::Failed(text) => Error::Failed(text),
+        }
+    }
+}
+
+#[cfg(feature = "ipbus")]
 impl From<HubError> for Error {
     fn from(error: HubError) -> Self {
         match error {

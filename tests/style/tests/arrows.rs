@@ -81,7 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Hosts that are the tester's side as well, and the folders that they may depend on for it.
-const HOSTS_WITH_LINKS: &[&str] = &["protocols/raw/host", "protocols/ipbus/host", "protocols/farm/host"];
+const HOSTS_WITH_LINKS: &[&str] = &["protocols/raw/host", "protocols/farm/host"];
 const FOR_LINKS: &[&str] = &["crates/sim", "crates/measure", "crates/report", "crates/tester"];
 
 /// Packages that check the others, and may see all of them.

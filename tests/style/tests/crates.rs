@@ -14,6 +14,8 @@ const PACKAGES: &[(&str, &str, usize)] = &[
     ("hodo-pva-host", "images", 41),
     ("hodo-pva-host", "record", 47),
     ("hodo-pva-host", "daemon", 70),
+    ("hodo-ipbus-host", "", 19),
+    ("hodo-ipbus-host", "daemon", 34),
     ("hodo-roce-host", "", 14),
     ("hodo-spacewire-host", "", 12),
     ("hodo-spacewire-host", "daemon", 34),

@@ -3,7 +3,7 @@
 use crate::Error;
 use clap::Args;
 use hodo_ipbus_host::SessionError;
-use hodo_ipbus_host::registers::{Board, DeviceName, Filter};
+use hodo_ipbus_host::registers::{self, Board, DeviceName, Filter};
 use hodo_measure::units;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub fn document(board: &Board) -> Value {
 
 /// Returns the error of a session.
 pub fn failed(error: SessionError) -> Error {
-    hodo_catalog::Error::from(error).into()
+    registers::Error::from(error).into()
 }
 
 /// Returns a count with its noun.

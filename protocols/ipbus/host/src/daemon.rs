@@ -8,7 +8,6 @@ mod trace_log;
 
 pub use snapshot::HubSnapshot;
 
-use crate::far_end::STAGES_PATH;
 use hodo_daemon::{Daemon, Options, PidFile, Reply};
 use hodo_io::{Bell, Clock, ServeOptions, Server, Snapshot, SocketSettings, Trace, TraceOptions, process, sleep};
 use hodo_ipbus::hub::{AllowList, Hub, HubCommand, HubConfig};
@@ -21,6 +20,10 @@ use std::time::Duration;
 use thread::HubThread;
 use trace_log::TraceLog;
 
+/// The port of the hub's pages, unless told otherwise.
+pub const PAGES_PORT: u16 = 9203;
+/// The path of the hub's stages among its pages.
+pub const STAGES_PATH: &str = "/stages";
 /// The port on which a hub listens by default.
 const PORT: u16 = 10203;
 /// Connections that the driver accepts beyond the hub's own bound, so that the hub counts those that it turns away.

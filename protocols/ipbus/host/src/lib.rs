@@ -1,87 +1,12 @@
-//! IPbus on a host: links for the tester, devices in software, and sessions for applications.
+//! IPbus on a host: sessions for applications, and registers by their names; with its feature, the hub's daemon.
 
-mod boards;
+#[cfg(feature = "daemon")]
 pub mod daemon;
-mod device;
-mod far_end;
 mod file_system;
-mod hub_stages;
-mod limit;
-mod link;
-mod open;
 pub mod registers;
 mod session;
-mod suite;
 
-pub use far_end::{PAGES_PORT, STAGES_PATH};
 pub use file_system::Files;
 pub use hodo_ipbus::{Error, hub, window, wire};
 pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
 pub use session::{Access, AccessResult, Action, At, Failure, Queued, Session, SessionError, SessionSettings};
-
-use hodo_measure::Plan;
-use hodo_measure::limits::OnTheWire;
-use hodo_tester::{Description, FarEnd, Opened, Protocol, Scenario, ServeSettings, Server, Settings, Uri};
-use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
-
-/// Registers of electronics, read and written.
-pub const IPBUS: Ipbus = Ipbus;
-
-/// IPbus 2.0 and 1.3: over UDP, over TCP, and through a hub.
-#[derive(Debug)]
-pub struct Ipbus;
-
-impl Protocol for Ipbus {
-    fn description(&self) -> &'static Description {
-        &suite::IPBUS
-    }
-
-    fn open(&self, uri: &Uri, settings: &Settings, _stop: &AtomicBool) -> Result<Opened, hodo_tester::Error> {
-        open::open(uri, settings)
-    }
-
-    fn simulate(&self, uri: &Uri, settings: &Settings, _stop: &AtomicBool) -> Result<Opened, hodo_tester::Error> {
-        open::simulate(uri, settings)
-    }
-
-    fn serve(&self, uri: &Uri, settings: &ServeSettings) -> Result<Server, hodo_tester::Error> {
-        open::serve(uri, settings)
-    }
-
-    fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, hodo_tester::Error> {
-        limit::on_the_wire(uri, plan)
-    }
-
-    fn remedy(&self, uri: &Uri) -> String {
-        far_end::remedy(uri)
-    }
-
-    fn of_link(&self, uri: &Uri) -> Uri {
-        far_end::of_link(uri)
-    }
-
-    fn far_end(&self, link: &Uri, stages: bool) -> FarEnd {
-        far_end::far_end(link, stages)
-    }
-
-    fn link_to(&self, named: &Uri, said: &[String], behind: Option<&Uri>) -> Result<Uri, hodo_tester::Error> {
-        far_end::link_to(named, said, behind)
-    }
-
-    fn demonstration(&self) -> &'static [Scenario] {
-        suite::DEMONSTRATION
-    }
-
-    fn served_options(&self) -> &'static str {
-        suite::SERVED_OPTIONS
-    }
-
-    fn far_ends(&self, uri: &Uri) -> u32 {
-        far_end::count(uri)
-    }
-
-    fn add_stages(&self, uri: &Uri, opened: &mut Opened, pages: Option<SocketAddr>) -> Result<(), String> {
-        if boards::is_through_hub(uri) { hub_stages::add(opened, pages) } else { Ok(()) }
-    }
-}

@@ -3,6 +3,7 @@
 mod block;
 mod board;
 mod check;
+mod error;
 mod filter;
 mod names;
 mod spot;
@@ -11,6 +12,7 @@ mod words;
 pub use block::{Block, Kind};
 pub use board::{Board, DeviceName, Label, at, connection, table_of};
 pub use check::{Checked, Entries, Remark, RemarkKind, check};
+pub use error::Error;
 pub use filter::Filter;
 pub use names::{connections, read_table, table, tables};
 pub use spot::Spot;

@@ -6,9 +6,9 @@ mod board;
 
 use board::Board;
 use counting::allocations_so_far;
-use hodo_catalog::ipbus::{Access, Files, Session, SessionError, SessionSettings, table};
 use hodo_ipbus::device::Registers;
 use hodo_ipbus::wire::Version;
+use hodo_ipbus_host::{Access, Files, Session, SessionError, SessionSettings, table};
 use hodo_machine::Transport;
 use std::sync::Arc;
 

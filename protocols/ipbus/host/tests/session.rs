@@ -3,10 +3,10 @@
 use crate::board;
 
 use board::Board;
-use hodo_catalog::ipbus::{Access, At, Files, Session, SessionError, SessionSettings, connections, table};
 use hodo_io::Clock;
 use hodo_ipbus::device::{Register, Registers};
 use hodo_ipbus::wire::Version;
+use hodo_ipbus_host::{Access, At, Files, Session, SessionError, SessionSettings, connections, table};
 use hodo_machine::Transport;
 use hodo_uhal::table::Mask;
 use std::sync::Arc;

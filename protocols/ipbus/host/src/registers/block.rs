@@ -1,8 +1,8 @@
+use super::Error;
 use super::board::{Board, Label, at};
 use super::spot::Spot;
 use super::words::WORDS_MAX;
 use crate::Access;
-use hodo_tester::Error;
 use hodo_uhal::table::Mode;
 
 /// How the words of a command lie in a device.

@@ -1,7 +1,7 @@
+use super::Error;
 use super::names;
 use super::spot::Spot;
 use crate::{Access, At, Files, Queued, Session, SessionError, SessionSettings};
-use hodo_tester::Error;
 use hodo_uhal::connections::Connection;
 use hodo_uhal::table::{Mask, Node, Table};
 use hodo_uhal::uri::Uri;

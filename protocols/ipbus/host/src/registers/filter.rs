@@ -1,6 +1,6 @@
 //! Patterns that choose nodes and devices.
 
-use hodo_tester::Error;
+use super::Error;
 use hodo_uhal::pattern::Pattern;
 use hodo_uhal::table::{Node, Table};
 

@@ -1,7 +1,7 @@
 //! Connection files and address tables by plain paths, or by expressions of uHAL's.
 
+use super::Error;
 use crate::Files;
-use hodo_tester::Error;
 use hodo_uhal::connections::Connections;
 use hodo_uhal::files;
 use hodo_uhal::finding::{FileError, FileProblem};

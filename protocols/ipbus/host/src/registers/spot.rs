@@ -1,4 +1,3 @@
-use hodo_measure::units;
 use std::str::FromStr;
 
 /// A register, as people name it.
@@ -21,12 +20,12 @@ impl FromStr for Spot {
             return Err("it is empty; write the path of a node, or an address as 0x1000".to_owned());
         }
         if let Some((address, mask)) = text.split_once('/')
-            && let (Ok(address), Ok(mask)) = (units::word(address), units::word(mask))
+            && let (Ok(address), Ok(mask)) = (hodo_units::word(address), hodo_units::word(mask))
         {
             let spot = (mask != 0).then_some(Spot::Bits(address, mask));
             return spot.ok_or_else(|| format!("`{text}` has a mask without bits; write it as 0x1000/0xF0"));
         }
-        Ok(units::word(text).map_or_else(|_| Spot::Node(text.to_owned()), Spot::Address))
+        Ok(hodo_units::word(text).map_or_else(|_| Spot::Node(text.to_owned()), Spot::Address))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Words in files, and on the terminal.
 
-use hodo_measure::units;
 use std::fmt::Write;
 
 /// The most words of one block.
@@ -64,7 +63,7 @@ fn text(bytes: &[u8]) -> Result<Vec<u32>, String> {
         for value in
             values.split(|letter: char| letter.is_whitespace() || letter == ',').filter(|value| !value.is_empty())
         {
-            words.push(units::word(value).map_err(|why| format!("line {number}: {why}"))?);
+            words.push(hodo_units::word(value).map_err(|why| format!("line {number}: {why}"))?);
         }
     }
     Ok(words)

@@ -101,16 +101,6 @@ impl SessionError {
     }
 }
 
-impl From<SessionError> for hodo_tester::Error {
-    fn from(error: SessionError) -> Self {
-        if error.is_usage() {
-            hodo_tester::Error::Usage(error.to_string())
-        } else {
-            hodo_tester::Error::Failed(error.to_string())
-        }
-    }
-}
-
 impl Failure {
     fn node_text(&self) -> String {
         self.node.as_ref().map_or_else(String::new, |node| format!("node `{node}` at "))

@@ -3,11 +3,6 @@
 use crate::boards::{PAYLOAD, TARGET, is_of_link, is_through_hub};
 use hodo_tester::{Error, FarEnd, LISTENING_ON, PAGES_ON, Uri};
 
-/// The port of the hub's pages, unless told otherwise.
-pub const PAGES_PORT: u16 = 9203;
-/// The path of the hub's stages among its pages.
-pub const STAGES_PATH: &str = "/stages";
-
 /// The option of a device that bounds its packets.
 const BUFFER: &str = "buffer_bytes";
 

@@ -3,9 +3,9 @@
 
 use crate::plans;
 
-use hodo_catalog::ipbus::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};
-use hodo_catalog::ipbus::{Access, Session, SessionSettings};
 use hodo_io::{Attendant, ServeOptions, Server, SocketSettings};
+use hodo_ipbus_host::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};
+use hodo_ipbus_host::{Access, Session, SessionSettings};
 use hodo_machine::{Address, Wait};
 use plans::served::{Served, serve_settings};
 use std::sync::Arc;

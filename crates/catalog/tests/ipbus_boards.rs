@@ -2,8 +2,8 @@
 
 use crate::plans;
 
-use hodo_catalog::ipbus::{Access, Session, SessionSettings};
 use hodo_catalog::{ServeSettings, serve};
+use hodo_ipbus_host::{Access, Session, SessionSettings};
 use hodo_machine::Wait;
 use plans::served::serve_settings;
 use std::sync::atomic::{AtomicBool, Ordering};

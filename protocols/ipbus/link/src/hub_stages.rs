@@ -1,7 +1,7 @@
 //! The stages of the hub that a link goes through, from the hub's pages: its clients' protocol has no word for them.
 
-use crate::far_end::{PAGES_PORT, STAGES_PATH};
 use hodo_ipbus::hub::HubStages;
+use hodo_ipbus_host::daemon::{PAGES_PORT, STAGES_PATH};
 use hodo_machine::{Instant, Sampling, Stamp, Wait};
 use hodo_measure::{Completion, FarEnd, Link, LinkError, Loss, Operation};
 use hodo_tester::Opened;

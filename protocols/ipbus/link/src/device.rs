@@ -1,8 +1,8 @@
 //! IPbus devices in software: what a URI's scheme and options make of one.
 
-use crate::file_system::Files;
 use hodo_ipbus::device::{Device, DeviceConfig, Failure, Faults, FaultyDevice, Registers, Way};
 use hodo_ipbus::wire::Version;
+use hodo_ipbus_host::Files;
 use hodo_machine::Transport;
 use hodo_sim::options::{instant, list, probability, quantity};
 use hodo_sim::{Network, OptionError};
