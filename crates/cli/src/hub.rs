@@ -7,10 +7,10 @@ use crate::trace::{self, TraceOptions};
 use crate::{Error, Outcome, terminal};
 use clap::{Args, Subcommand};
 use hodo_daemon::{HEALTH, Options};
-use hodo_ipbus_host::daemon::{HubDaemon, HubSettings, page, stop};
+use hodo_ipbus_host::daemon::{HubDaemon, HubSettings, PAGES_PORT, page, stop};
 use hodo_machine::Wait;
 use hodo_measure::units;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -68,7 +68,7 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
 }
 
 /// Where a hub's pages are by default.
-const PAGES: &str = "127.0.0.1:9203";
+const PAGES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PAGES_PORT);
 
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]
@@ -104,7 +104,7 @@ pub struct HubServe {
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
     /// Address of its pages: /metrics for Prometheus, /health, /stats, /stages.
-    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value_t = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
@@ -166,7 +166,7 @@ pub struct HubServe {
 #[derive(Debug, Args)]
 pub struct HubPages {
     /// Address of its pages.
-    #[arg(value_name = "ADDR", default_value = PAGES, value_parser = units::pages)]
+    #[arg(value_name = "ADDR", default_value_t = PAGES, value_parser = units::pages)]
     pub pages: SocketAddr,
 }
 

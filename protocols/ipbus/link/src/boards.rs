@@ -226,7 +226,8 @@ fn target_address(uri: &Uri, host: &Host) -> Result<SocketAddrV4, Error> {
     }
 }
 
-fn word(value: &str) -> Option<u32> {
+/// Reads an address or a word of an option: decimal, or behind 0x hexadecimal.
+pub(crate) fn word(value: &str) -> Option<u32> {
     match value.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
         None => value.parse().ok(),

@@ -1,5 +1,6 @@
 //! IPbus devices in software: what a URI's scheme and options make of one.
 
+use crate::boards::word;
 use hodo_ipbus::device::{Device, DeviceConfig, Failure, Faults, FaultyDevice, Registers, Way};
 use hodo_ipbus::wire::Version;
 use hodo_ipbus_host::Files;
@@ -211,13 +212,6 @@ fn range(value: &str) -> Option<RangeInclusive<u32>> {
     let (first, last) = value.split_once('-').unwrap_or((value, value));
     let (first, last) = (word(first)?, word(last)?);
     (first <= last).then_some(first..=last)
-}
-
-fn word(value: &str) -> Option<u32> {
-    match value.strip_prefix("0x") {
-        Some(digits) => u32::from_str_radix(digits, 16).ok(),
-        None => value.parse().ok(),
-    }
 }
 
 fn cannot(name: &str, value: &str, takes: &str) -> String {

@@ -1,4 +1,4 @@
-//! Links for the tester: packets and RMAP over the ports of bridges, and over a simulated network.
+//! SpaceWire for the tester: packets and RMAP over the ports of bridges, and over a simulated network.
 
 mod arrivals;
 mod open;
