@@ -5,16 +5,6 @@ pub use hodo_tester::{
     Content, Error, Line, Opened, Protocol, ServeSettings, Server, Settings, Uri, limit, open, plain_loop, serve,
 };
 
-/// The event farm for applications.
-#[cfg(feature = "farm")]
-pub mod farm {
-    pub use hodo_farm_host::machines::*;
-    pub use hodo_farm_host::{
-        Decider, Deciding, Decision, NotTaken, Notice, ReadingOut, Readout, ReadoutCounters, Undecided, accept, decide,
-        line_limit, on_the_stream, process_counters, spread,
-    };
-}
-
 /// Every protocol that this build has.
 pub const CATALOG: Catalog = Catalog::new(&[
     #[cfg(feature = "raw")]
@@ -26,7 +16,7 @@ pub const CATALOG: Catalog = Catalog::new(&[
     #[cfg(feature = "ipbus")]
     &hodo_ipbus_link::IPBUS,
     #[cfg(feature = "farm")]
-    &hodo_farm_host::FARM,
+    &hodo_farm_link::FARM,
     #[cfg(feature = "pva")]
     &hodo_pva_link::PVA,
     #[cfg(feature = "roce")]

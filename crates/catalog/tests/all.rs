@@ -1,6 +1,7 @@
 //! The tests that need no process of their own, in one program: that is built in a fraction of the time.
 
 mod conformance;
+mod farm_link;
 mod hostile;
 mod ipbus_boards;
 mod ipbus_lossy;

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::serve::at_the_end_of_stdin;
 use hodo_daemon::{Daemon, log};
-use hodo_tester::{LISTENING_ON, PAGES_ON};
+use hodo_io::LISTENING_ON;
+use hodo_tester::PAGES_ON;
 use std::fmt::Display;
 
 /// Prints each place where a daemon listens, and where its pages are. One that is tied stops when its standard input ends.

@@ -67,7 +67,7 @@ pub use programs::Programs;
 pub use random::random_bits;
 pub use resolve::{IpVersion, any_address, is_local, resolve, resolve_as, source_towards};
 pub use route::Route;
-pub use serve::{ServeOptions, Server, Stop};
+pub use serve::{LISTENING_ON, ServeOptions, Server, Stop};
 pub use settings::{SocketFacts, SocketSettings};
 pub use snapshot::Snapshot;
 pub use sockets::Sockets;

@@ -17,6 +17,9 @@ use std::time::Duration;
 /// The time within which a request to stop is noticed.
 pub(crate) const NOTICE: Duration = Duration::from_millis(80);
 
+/// The beginning of the first line that a server's program writes, behind which the address stands.
+pub const LISTENING_ON: &str = "listening on ";
+
 /// The flag that stops a server once it is set.
 pub type Stop = AtomicBool;
 

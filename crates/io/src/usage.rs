@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The CPU time and memory that a process or a thread has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-#[cfg_attr(feature = "documents", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Usage {
     /// The seconds of CPU time in user mode.
     pub user_s: f64,
@@ -23,7 +23,7 @@ pub struct Usage {
     /// The largest resident set of the process, in bytes.
     pub max_rss_bytes: u64,
     /// The seconds of that CPU time spent [`polling`](mod@crate::polling) without finding; `None` if it is not known.
-    #[cfg_attr(feature = "documents", serde(default, skip_serializing_if = "Option::is_none"))]
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
     pub polling_s: Option<f64>,
 }
 

@@ -1,10 +1,9 @@
 //! The far end that is started for a link.
 
 use crate::Uri;
+use hodo_io::LISTENING_ON;
 use hodo_io::usage::Usage;
 
-/// The beginning of a server's first line, behind which its URI stands.
-pub const LISTENING_ON: &str = "listening on ";
 /// The beginning of a daemon's second line, behind which the address of its pages stands.
 pub const PAGES_ON: &str = "pages on http://";
 

@@ -41,7 +41,7 @@ pub use congestion::check_congestion;
 pub use content::{Content, Payload};
 pub use demonstration::{brief, demonstration};
 pub use error::{Error, ended};
-pub use far_end::{FarEnd, LISTENING_ON, PAGES_ON, USAGE_REQUEST, usage_line};
+pub use far_end::{FarEnd, PAGES_ON, USAGE_REQUEST, usage_line};
 pub use limit::{limit, plain_loop};
 pub use line::Line;
 pub use open::{Opened, Settings, cannot, check_options, check_size, in_parts, open, socket_settings, until_ready};

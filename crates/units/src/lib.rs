@@ -1,5 +1,6 @@
 //! Quantities as people write them: `32K`, `1G`, `200ms`, `5%`, `0,2-3`, `spin:50us`.
 
+pub mod statistics;
 pub mod text;
 
 use hodo_machine::Wait;

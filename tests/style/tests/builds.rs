@@ -19,6 +19,11 @@ fn the_sockets_with_each_feature_alone_and_with_none() {
 }
 
 #[test]
+fn the_library_of_the_farm_with_each_feature_alone_and_with_none() {
+    check_with_each_feature("hodo-farm-host", "daemon");
+}
+
+#[test]
 fn the_library_of_ipbus_with_its_feature_and_with_none() {
     check_with_each_feature("hodo-ipbus-host", "daemon");
 }

@@ -4,7 +4,7 @@ use super::controller::FarmPolicy;
 use crate::bench::{Follow, OutputOptions, Progress, Recorder};
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::{Args, ValueEnum};
-use hodo_farm_host::bench::{BenchSettings, Preset, measure, shapes};
+use hodo_farm_link::bench::{BenchSettings, Preset, measure, shapes};
 use hodo_machine::Wait;
 use hodo_measure::Until;
 use hodo_measure::units::{self, Cpus};

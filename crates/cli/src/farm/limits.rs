@@ -1,7 +1,7 @@
 //! The events of a farm, for `hodo limits`.
 
 use clap::Args;
-use hodo_farm_host::on_the_stream;
+use hodo_farm_link::on_the_stream;
 use hodo_measure::units;
 
 /// The events of a farm, and the tokens that come back.

@@ -1,6 +1,6 @@
-pub use hodo_catalog::farm::accept;
-use hodo_catalog::farm::emulation::Spread;
-use hodo_catalog::farm::spread;
+use hodo_farm_host::machines::emulation::Spread;
+pub use hodo_farm_link::accept;
+use hodo_farm_link::spread;
 use hodo_measure::units;
 
 /// Parses a spread of sizes: `32000`, `32K`, `uniform:1K..64K`, `exponential:32K`, `normal:32K,1K`.
@@ -17,7 +17,7 @@ pub fn times(text: &str) -> Result<Spread, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_catalog::farm::emulation::Accept;
+    use hodo_farm_host::machines::emulation::Accept;
 
     #[test]
     fn reads_what_its_help_says() {

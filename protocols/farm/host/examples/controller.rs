@@ -9,8 +9,7 @@ use hodo_farm_host::machines::emulation::{Accept, Decisions, GeneratorConfig, Sp
 use hodo_farm_host::machines::node::Decide;
 use hodo_farm_host::node::{self, NodeSettings};
 use hodo_farm_host::process::{ProcessSettings, instance};
-use hodo_io::Stop;
-use hodo_machine::Address;
+use hodo_farm_host::{Address, Stop};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;

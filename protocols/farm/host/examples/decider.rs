@@ -1,9 +1,10 @@
 //! A node whose decisions are made in this program: `decider HOST:PORT [workers]`. Ends with its standard input.
 
-use hodo_catalog::farm::node::Decide;
-use hodo_catalog::farm::{Deciding, Decision, NodeConfig, Notice, Undecided, decide};
-use hodo_io::{ServeOptions, SocketSettings, Stop};
-use hodo_machine::{Address, Bytes, Wait};
+use hodo_farm_host::machines::NodeConfig;
+use hodo_farm_host::machines::node::Decide;
+use hodo_farm_host::{
+    Address, Bytes, Deciding, Decision, Notice, ServeOptions, SocketSettings, Stop, Undecided, Wait, decide,
+};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +16,7 @@ struct Sizes {
     counts: [u64; 32],
 }
 
-impl hodo_catalog::farm::Decider for Sizes {
+impl hodo_farm_host::Decider for Sizes {
     fn decide(&mut self, event: &Undecided) -> Decision {
         self.counts[event.bytes.len().checked_ilog2().map_or(0, |power| power.min(31) as usize)] += 1;
         match event.bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>() {

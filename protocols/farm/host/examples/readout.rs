@@ -1,8 +1,7 @@
 //! A source whose events this program reads out, here of a detector that counts: `readout HOST:PORT [events] [threads]`.
 
-use hodo_catalog::farm::{ReadingOut, Readout, SourceConfig};
-use hodo_io::{ServeOptions, SocketSettings};
-use hodo_machine::{Address, Bytes, Wait};
+use hodo_farm_host::machines::SourceConfig;
+use hodo_farm_host::{Address, Bytes, ReadingOut, Readout, ServeOptions, SocketSettings, Wait};
 use std::time::Duration;
 
 /// Returns the bytes that one channel of the detector recorded in an event.

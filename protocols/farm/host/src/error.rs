@@ -71,12 +71,14 @@ pub enum Error {
 
 impl Error {
     /// Makes the error of a controller in this process that does not answer.
-    pub(crate) fn stuck() -> Self {
+    #[must_use]
+    pub fn stuck() -> Self {
         Error::TimedOut("the controller does not respond".to_owned())
     }
 
     /// Makes the error of a part that the network failed while it was `doing` something.
-    pub(crate) fn run(doing: impl Into<String>, why: &std::io::Error) -> Self {
+    #[must_use]
+    pub fn run(doing: impl Into<String>, why: &std::io::Error) -> Self {
         Error::Run { what: doing.into(), why: why.to_string() }
     }
 }

@@ -61,7 +61,7 @@ pub struct ReadoutCounters {
     pub rejected: u64,
     /// Stored as events over which nodes failed.
     pub quarantined: u64,
-    /// ReadoutCounters up, because fragments of other sources were missing.
+    /// Given up, because fragments of other sources were missing.
     pub incomplete: u64,
     /// Had their verdict already.
     pub duplicate: u64,

@@ -3,8 +3,8 @@
 use crate::builder::BuilderStatus;
 use crate::controller::status::{NodeStatus, Status};
 use crate::controller::uploaded;
-use hodo_measure::statistics::{jain, least_over_most};
-use hodo_measure::units::text::{self, bits_per_s, bytes, seconds};
+use hodo_units::statistics::{jain, least_over_most};
+use hodo_units::text::{self, bits_per_s, bytes, seconds};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -1,6 +1,3 @@
 //! The tests that need no process of their own, in one program: that is built in a fraction of the time.
 
 mod daemon;
-mod link;
-#[path = "../../../../crates/catalog/tests/plans/mod.rs"]
-mod plans;

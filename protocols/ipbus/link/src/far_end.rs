@@ -1,7 +1,8 @@
 //! The far end of an IPbus link that names none: a device in software, or a hub with a device behind it.
 
 use crate::boards::{PAYLOAD, TARGET, is_of_link, is_through_hub};
-use hodo_tester::{Error, FarEnd, LISTENING_ON, PAGES_ON, Uri};
+use hodo_io::LISTENING_ON;
+use hodo_tester::{Error, FarEnd, PAGES_ON, Uri};
 
 /// The option of a device that bounds its packets.
 const BUFFER: &str = "buffer_bytes";

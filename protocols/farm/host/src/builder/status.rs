@@ -4,7 +4,7 @@ use crate::Error;
 use hodo_daemon::Exposition;
 use hodo_farm::builder::Counters;
 use hodo_machine::Instant;
-use hodo_measure::units::text::seconds;
+use hodo_units::text::seconds;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! The table of a farm's nodes: how events are shared out over them.
 
 use super::status::{NodeStatus, Status};
-use hodo_measure::statistics::{coefficient_of_variation, jain, least_over_most};
+use hodo_units::statistics::{coefficient_of_variation, jain, least_over_most};
 use std::fmt::Write;
 
 /// Path of the page that shows the table.

@@ -1,6 +1,6 @@
 use super::status::{Answers, Connections, Events, Status, StoreStatus, Tokens};
-use hodo_measure::units::text::seconds;
 use hodo_store::Uploads;
+use hodo_units::text::seconds;
 use std::fmt::Write;
 
 impl Status {

@@ -5,7 +5,7 @@ use super::role::{CommandLine, Role};
 use crate::Error;
 use hodo_daemon::launch::Task;
 use hodo_farm::builder::FRAGMENT;
-use hodo_measure::units::bytes;
+use hodo_units::bytes;
 
 /// Where a role listens that others reach over the network, and where only those of this machine do.
 const LISTEN_ANYWHERE: &str = "0.0.0.0:0";

@@ -8,7 +8,7 @@ use super::role::Role;
 use super::site::{self, Site};
 use crate::Error;
 use hodo_daemon::launch::quoted;
-use hodo_measure::units::span_text;
+use hodo_units::span_text;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -2,7 +2,7 @@
 
 use super::Launch;
 use hodo_daemon::launch::expand;
-use hodo_measure::units;
+use hodo_units as units;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;

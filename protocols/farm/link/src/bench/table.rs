@@ -1,6 +1,6 @@
 use super::watch::Watched;
-use crate::controller::shares::evenness;
-use crate::controller::status::NodeStatus;
+use hodo_farm_host::controller::shares::evenness;
+use hodo_farm_host::controller::status::NodeStatus;
 use hodo_measure::Measurement;
 use std::fmt::Write;
 

@@ -1,7 +1,7 @@
 //! A run of a farm as a measurement, with the tables that a document of results has no place for.
 
-use crate::controller::shares::evenness;
-use crate::controller::status::{Events, Moment, NodeStatus, Status};
+use hodo_farm_host::controller::shares::evenness;
+use hodo_farm_host::controller::status::{Events, Moment, NodeStatus, Status};
 use hodo_measure::{
     Cpu, Estimate, Fairness, Histogram, Interval, Loss, Measurement, Mode, NodeShare, Plan, ProcessCpu, Rate, State,
     Test, Verdict, stalled, stalls_between, verdict,

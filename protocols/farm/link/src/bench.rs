@@ -10,12 +10,12 @@ mod watch;
 pub use settings::{BenchSettings, Preset};
 pub use shape::Shape;
 
-use crate::Error;
-use crate::controller::{ControllerSnapshot, snapshot};
 use hodo_farm::controller::{Command, Event, Pace};
 use hodo_farm::emulation::Generator;
 use hodo_farm::wire::LENGTH_MAX;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
+use hodo_farm_host::Error;
+use hodo_farm_host::controller::{ControllerSnapshot, snapshot};
 use hodo_io::usage::{MachineTime, Usage};
 use hodo_io::{Attendant, Clock, Server, Snapshot, Stop, sleep};
 use hodo_machine::{Address, Instant};

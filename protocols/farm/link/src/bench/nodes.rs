@@ -1,7 +1,7 @@
 use super::shape::{Flow, Shape};
-use crate::Error;
+use hodo_farm_host::Error;
+use hodo_io::LISTENING_ON;
 use hodo_io::usage::Usage;
-use hodo_tester::LISTENING_ON;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;

@@ -1,6 +1,6 @@
 //! A farm as a link: its nodes' shares, its options, and the bounds that belong to it.
-use crate::plans;
 
+use crate::plans;
 use hodo_catalog::{Error, Line, Opened, Settings, limit};
 use hodo_measure::limits::RoundTrip;
 use hodo_measure::{Binding, Limit, Measurement, Mode, Plan, Test, Until, Unwatched, run};

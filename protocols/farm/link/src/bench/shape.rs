@@ -1,8 +1,8 @@
 use super::settings::{BenchSettings, Preset};
-use crate::process::{AT_ONCE, TOGETHER};
 use hodo_farm::ControllerConfig;
 use hodo_farm::controller::Pace;
 use hodo_farm::emulation::{GeneratorConfig, Spread};
+use hodo_farm_host::process::{AT_ONCE, TOGETHER};
 use hodo_io::floor::{Exchange, Floor, Kind};
 use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::Wait;

@@ -1,6 +1,6 @@
 use super::shape::Flow;
-use crate::controller::ControllerSnapshot;
 use hodo_farm::controller::NodeShare as Share;
+use hodo_farm_host::controller::ControllerSnapshot;
 use hodo_machine::Spans;
 use hodo_measure::{Fairness, Interval, NodeShare};
 use std::collections::BTreeMap;

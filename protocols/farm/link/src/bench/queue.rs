@@ -5,12 +5,12 @@
 //! found in the study's day: its 222,875 events without a token at 8 ns each are the 1.8 ms that an event took longer.
 
 use super::shape::Shape;
-use crate::Error;
-use crate::process::instance;
 use hodo_farm::emulation::Generator;
 use hodo_farm::node::{Command, Decide, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{self as farm, Next, Node, NodeConfig, Supply};
+use hodo_farm_host::Error;
+use hodo_farm_host::process::instance;
 use hodo_io::{Attendant, Server, Stop};
 use hodo_machine::{Address, Instant};
 use std::collections::LinkedList;

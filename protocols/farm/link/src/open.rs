@@ -1,11 +1,11 @@
 //! A URI becomes a link to the nodes of a farm, or those nodes, on sockets or simulated.
 
-use crate::deciders::process_counters;
 use crate::link::{self, FarmLink};
 use crate::options::{FarmOptions, addresses};
 use hodo_farm::Node;
 use hodo_farm::controller::FarCounters;
 use hodo_farm::wire::NODES_PORT;
+use hodo_farm_host::process_counters;
 use hodo_io::{Clock, Endpoint, Sockets};
 use hodo_machine::{Address, Transport};
 use hodo_sim::Sim;
