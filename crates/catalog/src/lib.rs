@@ -8,11 +8,11 @@ pub use hodo_tester::{
 /// Every protocol that this build has.
 pub const CATALOG: Catalog = Catalog::new(&[
     #[cfg(feature = "raw")]
-    &hodo_raw_host::TCP,
+    &hodo_raw_link::TCP,
     #[cfg(feature = "raw")]
-    &hodo_raw_host::UDP,
+    &hodo_raw_link::UDP,
     #[cfg(feature = "raw")]
-    &hodo_raw_host::UNIX,
+    &hodo_raw_link::UNIX,
     #[cfg(feature = "ipbus")]
     &hodo_ipbus_link::IPBUS,
     #[cfg(feature = "farm")]

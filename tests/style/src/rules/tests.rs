@@ -82,7 +82,7 @@ fn files_read_without_a_bound_are_found() {
 fn printing_macros_are_found_in_what_is_shipped() {
     let code = "fn a() {\n    eprintln!();\n    // println!\n    fingerprint!();\n}\n";
     let found = |path: &str| lines(&printing(&Source::new(path, code)));
-    for path in ["protocols/raw/host/src/lib.rs", "crates/cli/src/main.rs"] {
+    for path in ["protocols/raw/link/src/lib.rs", "crates/cli/src/main.rs"] {
         assert_eq!(found(path), [2], "{path}");
     }
     for path in ["crates/io/examples/a.rs", "crates/io/tests/a.rs", "crates/io/src/a/tests.rs"] {

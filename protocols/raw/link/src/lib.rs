@@ -1,4 +1,4 @@
-//! Raw links on a host: TCP, UDP and Unix streams for the tester, and their far end.
+//! Raw links for the tester: TCP, UDP and Unix streams, and their far end.
 
 mod facts;
 mod group;
