@@ -1,4 +1,4 @@
-//! Quantities as people write them: `32K`, `1G`, `200ms`, `5%`, `0,2-3`, `spin:50us`.
+//! Quantities as people write them: `32K`, `1G`, `200ms`, `5%`, `0,2-3`, `spin:50us`; and their averages and spread.
 
 pub mod statistics;
 pub mod text;

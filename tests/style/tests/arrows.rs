@@ -91,9 +91,8 @@ fn wrong_arrows(package: &Package, all: &[Package]) -> Vec<String> {
             package.name
         )];
     };
-    let may = |to: &str| allowed.iter().any(|pattern| matched(&pattern.replace('*', protocol), to).is_some());
     let ours = all.iter().filter(|other| other.member && package.dependencies.contains(&other.name));
-    ours.filter(|to| !may(&to.folder))
+    ours.filter(|to| !allowed.iter().any(|pattern| matched(&pattern.replace('*', protocol), &to.folder).is_some()))
         .map(|to| {
             format!("{from}/Cargo.toml: {from} depends on {}, against DESIGN's arrows: move what it needs", to.folder)
         })

@@ -70,12 +70,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Makes the error of a controller in this process that does not answer.
-    #[must_use]
-    pub fn stuck() -> Self {
-        Error::TimedOut("the controller does not respond".to_owned())
-    }
-
     /// Makes the error of a part that the network failed while it was `doing` something.
     #[must_use]
     pub fn run(doing: impl Into<String>, why: &std::io::Error) -> Self {

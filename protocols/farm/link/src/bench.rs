@@ -80,7 +80,7 @@ fn run(settings: &BenchSettings, shape: &Shape, stop: &Arc<AtomicBool>) -> Resul
     let server =
         Server::bind(&Address::Tcp(SocketAddr::from(([127, 0, 0, 1], 0))), shape.serve_options()).map_err(failed)?;
     let Address::Tcp(at) = *server.address() else {
-        return Err(Error::stuck());
+        return Err(stuck());
     };
     let snapshots: Vec<Arc<Snapshot<ControllerSnapshot>>> = (0..shape.threads).map(|_| Arc::default()).collect();
     let (end, pace) = (Stop::new(false), Pace::of(shape.threads));
@@ -166,7 +166,12 @@ fn wait<T>(
 
 /// Returns the snapshots of all threads added up.
 fn look(threads: &[Arc<Snapshot<ControllerSnapshot>>]) -> Result<ControllerSnapshot, Error> {
-    snapshot(threads).ok_or_else(Error::stuck)
+    snapshot(threads).ok_or_else(stuck)
+}
+
+/// Makes the error of a controller that does not answer.
+fn stuck() -> Error {
+    Error::TimedOut("the controller does not respond".to_owned())
 }
 
 /// Warms up, then counts.
