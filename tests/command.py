@@ -109,9 +109,9 @@ def serving(uri, *options, prefix=(), **more):
 
 
 @contextlib.contextmanager
-def hub(*options, listen="127.0.0.1:0", **more):
+def hub(*options, listen=None, **more):
     """A hub's process, with the address where it listens as `at`."""
-    with started("hub", "--listen", listen, "--no-metrics", *options, **more) as process:
+    with started("hub", "--listen", listen or free_address(), "--no-metrics", *options, **more) as process:
         process.at = announced(process, r"listening on ([\d.]+:\d+)")[1]
         yield process
 
@@ -160,6 +160,11 @@ def free_port(kind=socket.SOCK_STREAM, together=1):
             CLAIMS.append(claims.pop_all())
             return first
     raise AssertionError(f"at 1,000 places there are no {together} free ports in a row")
+
+
+def free_address(kind=socket.SOCK_STREAM):
+    """An address of this host that nobody else gets: what listens there and ends can be started there again. One that the kernel gave is anybody's then."""
+    return f"127.0.0.1:{free_port(kind)}"
 
 
 def stat(path):

@@ -86,15 +86,15 @@ class Builder(Daemon):
 
 
 @contextlib.contextmanager
-def controller(*options, listen="127.0.0.1:0", **more):
-    at = ["--listen", listen, "--metrics", "127.0.0.1:0"]
+def controller(*options, listen=None, **more):
+    at = ["--listen", listen or command.free_address(), "--metrics", "127.0.0.1:0"]
     with command.started("farm", "controller", *at, *options, **more) as process:
         yield Controller(process)
 
 
 @contextlib.contextmanager
-def builder(controller, *options, listen="127.0.0.1:0", **more):
-    at = ["--listen", listen, "--metrics", "127.0.0.1:0", "--to", controller.at]
+def builder(controller, *options, listen=None, **more):
+    at = ["--listen", listen or command.free_address(), "--metrics", "127.0.0.1:0", "--to", controller.at]
     with command.started("farm", "builder", *at, *options, **more) as process:
         yield Builder(process)
 

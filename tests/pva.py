@@ -17,8 +17,10 @@ def udp_port():
 
 
 @contextlib.contextmanager
-def serving(file, *options, port=None, listen="127.0.0.1:0", prefix=(), **environment):
-    """A server's process with the address of its PVs as `at`, and that of its pages as `pages`. It is found at a UDP port, if one is given."""
+def serving(file, *options, port=None, listen=None, prefix=(), **environment):
+    """A server's process with the address of its PVs as `at`, and that of its pages as `pages`. It is found at a UDP port, if one is given. With an empty
+    `listen` it listens where its file says."""
+    listen = command.free_address() if listen is None else listen
     arguments = ["pva", "serve", file, "--metrics", "127.0.0.1:0", *(["--listen", listen] if listen else []), *options]
     arguments += [] if port else ["--tcp-only"]
     settings = {**os.environ, "EPICS_PVAS_BROADCAST_PORT": str(port or 0), **environment}

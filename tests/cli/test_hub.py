@@ -227,8 +227,7 @@ def test_a_hub_that_runs_tells_its_stages_on_its_pages(board):
         link = f"chtcp-2.0://{hub.at[1]}:{hub.at[2]}?target=127.0.0.1:{board.port}"
         (one,) = command.bench(link, *STAGES, "--hub-pages", hub.pages, "--quiet")
         assert ", ".join(stage["name"] for stage in one["stages"] if stage["name"] != REST) == THROUGH
-        with socket.create_server(("127.0.0.1", 0)) as nobody:
-            gone = "{}:{}".format(*nobody.getsockname())
+        gone = command.free_address()
         done = command.hodo("bench", link, *STAGES, "--hub-pages", gone)
         assert done.returncode == 0 and gone in done.stderr and "--hub-pages" in done.stderr, done.stderr
 

@@ -105,7 +105,7 @@ def test_the_file_sets_the_server_and_options_win(tmp_path):
         with pytest.raises((RemoteError, TimeoutError)):
             context.get("SHOWN", timeout=2)
     file.write_text('[server]\nlisten = "127.0.0.2:0"\nmessage_bytes = "1K"\n' + PVS + '[[pv]]\nname = "A"\ntype = "double[]"\nput = "accept"\n')
-    with pva.serving(file, listen=None) as process, pva.client(process.at) as context:
+    with pva.serving(file, listen="") as process, pva.client(process.at) as context:
         assert process.at.startswith("127.0.0.2:")
         context.put("A", [1.0] * 100)
         with pytest.raises((RemoteError, TimeoutError)):

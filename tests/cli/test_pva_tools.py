@@ -32,7 +32,7 @@ def test_a_wrong_variable_is_a_usage_error_that_names_it(monkeypatch):
 
 
 def test_names_that_are_none_and_servers_that_are_not_there_are_told_by_name():
-    at = f"127.0.0.1:{command.free_port()}"
+    at = command.free_address()
     says = ["A: server 127.0.0.1:.* is not reached", "check host and port", "B: server", "pva://nowhere: a URI is"]
     command.refused("pva", "get", "-w", "0.3", "-S", at, "A", "B", "pva://nowhere", status=1, says=says)
     command.refused("pva", "put", "-w", "0.3", "-S", at, "A", "1", status=1, says=["A: server", "check host and port"])
@@ -52,7 +52,7 @@ def test_names_come_from_files_and_from_standard_input(tmp_path):
 
 
 def test_a_monitor_that_shows_nothing_says_why_however_soon_it_ends(monkeypatch):
-    at = f"127.0.0.1:{command.free_port()}"
+    at = command.free_address()
     command.refused("pva", "monitor", "--for", "0.2", "-S", at, "A", status=1, says=["A: server 127.0.0.1:.* is not reached"])
     # Nobody answers the search; the port is one that nothing listens on.
     monkeypatch.setenv("EPICS_PVA_ADDR_LIST", at)

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import socket
 import time
 import urllib.request
 
@@ -84,10 +83,7 @@ def test_every_metric_and_label_of_the_board_is_told():
 
 
 def test_a_far_end_that_restarts_is_a_failed_round_and_not_the_end():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
-    uri = f"tcp://127.0.0.1:{port}"
+    uri = f"tcp://{command.free_address()}"
     # At first nobody is there.
     with watching(uri, "--test", "rate", "--sizes", "64") as watch:
         at = pages(watch)

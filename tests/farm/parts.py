@@ -98,11 +98,11 @@ class Part:
 class Controller(Part):
     """A controller, where it listens, and its pages."""
 
-    def __init__(self, *options, listen="127.0.0.1:0", namespace=None, prefix=()):
+    def __init__(self, *options, listen=None, namespace=None, prefix=()):
         self.namespace = namespace
         if namespace:
             prefix = ["ip", "netns", "exec", namespace, *prefix]
-        super().__init__("controller", "--listen", listen, "--metrics", "127.0.0.1:0", *options, prefix=prefix)
+        super().__init__("controller", "--listen", listen or command.free_address(), "--metrics", "127.0.0.1:0", *options, prefix=prefix)
         self.at = self.pages = None
 
     def listening(self):

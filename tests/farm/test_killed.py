@@ -13,7 +13,7 @@ def lives(farm, store, kills, seed, *options, longest_s=0.4, enough=lambda: True
     """A controller's lives on one port, of which each but the last ends with SIGKILL at a random moment. There are more
     kills, up to ten times as many, as long as it is not `enough`."""
     chance = random.Random(seed)
-    listen, last = "127.0.0.1:0", False
+    listen, last = None, False
     for life in range(10 * kills + 1):
         controller = farm.controller("--store", store, *options, listen=listen)
         yield life, controller

@@ -39,7 +39,7 @@ def test_a_server_is_found_over_a_wire_in_every_way(tmp_path):
         # The addresses have no broadcast address, which `ip address add` sets for no interface by itself.
         for way, variables in WAYS.items():
             at = {"EPICS_PVAS_INTF_ADDR_LIST": f"10.99.0.1 {GROUP}@10.99.0.1"}
-            with pva.serving(file, port=5076, listen=None, prefix=wire.at_far(), **at) as server:
+            with pva.serving(file, port=5076, listen="", prefix=wire.at_far(), **at) as server:
                 assert server.at == "10.99.0.1:5075"
                 environment = {**os.environ, "EPICS_PVA_AUTO_ADDR_LIST": "NO", **variables}
                 client = [*wire.at_near(), sys.executable, "-c", CLIENT]
@@ -62,7 +62,7 @@ def test_a_server_is_found_over_ipv6_by_p4p_and_by_our_client(tmp_path):
             shaped.ip("-n", name, "address", "add", f"{address}/64", "dev", "wire", "nodad")
         at = {"EPICS_PVAS_INTF_ADDR_LIST": f"[{FAR_V6}] [{GROUP_V6}]@wire"}
         for way, variables in WAYS_V6.items():
-            with pva.serving(file, port=5076, listen=None, prefix=wire.at_far(), **at) as server:
+            with pva.serving(file, port=5076, listen="", prefix=wire.at_far(), **at) as server:
                 assert server.at == f"[{FAR_V6}]:5075"
                 environment = {**os.environ, "EPICS_PVA_AUTO_ADDR_LIST": "NO", **variables}
                 for client, says in ([sys.executable, "-c", CLIENT], "done\n"), ([command.HODO, "pva", "get", "-t", "FAR:7"], "4\n"):
@@ -94,7 +94,7 @@ def test_beacons_over_ipv6_show_an_address_that_works(tmp_path):
                 joined = lambda: GROUP_V6 in shaped.ip("-n", wire.near, "maddress", "show", "dev", "wire")  # noqa: E731
                 command.wait_until(joined, "it takes part in the group")
                 at = {"EPICS_PVAS_INTF_ADDR_LIST": f"{own} [{GROUP_V6}]@wire", **beacons}
-                with pva.serving(file, port=5076, listen=None, prefix=wire.at_far(), **at):
+                with pva.serving(file, port=5076, listen="", prefix=wire.at_far(), **at):
                     shown = re.fullmatch(rf"({pattern}) 0x[0-9A-F]{{24}} beacon 0, changes \d+ new\n", line := heard.stdout.readline())
                     assert shown, line
                     # The interface may be named, too.

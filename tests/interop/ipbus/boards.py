@@ -41,6 +41,11 @@ def beyond(scheme):
     return scheme.replace("chtcp", "ipbusudp")
 
 
+def kind_of(scheme):
+    """The kind of a device's socket."""
+    return socket.SOCK_STREAM if scheme.startswith("ipbustcp") else socket.SOCK_DGRAM
+
+
 def through(hub, uri):
     """The way to the device of a URI through the hub at an address."""
     scheme, target = uri.split("://", maxsplit=1)

@@ -4,7 +4,7 @@ import contextlib
 
 import command
 import pytest
-from boards import HUB_SCHEMES, TABLES, WAYS, beyond, through
+from boards import HUB_SCHEMES, TABLES, WAYS, beyond, kind_of, through
 
 
 # A board that a loaded machine holds up is not dead. Tests of dead boards have hubs of their own.
@@ -33,7 +33,8 @@ def serve(scheme, way):
 
         def start(**options):
             query = "&".join(f"{name}={value}" for name, value in options.items())
-            device = stack.enter_context(command.serving(f"{beyond(scheme)}://127.0.0.1:0?{query}"))
+            at = command.free_address(kind_of(scheme))
+            device = stack.enter_context(command.serving(f"{beyond(scheme)}://{at}?{query}"))
             device.uri = way(device.uri)
             return device
 

@@ -5,7 +5,7 @@ import socket
 import command
 import pytest
 import uhal
-from boards import IMPATIENCE_MS, PATIENCE_MS, SCHEMES, WAYS, beyond, board, is_version_2, timeout_of, words
+from boards import IMPATIENCE_MS, PATIENCE_MS, SCHEMES, WAYS, beyond, board, is_version_2, kind_of, timeout_of, words
 
 # What a hub makes of it is in test_through_hub.py.
 direct = pytest.mark.parametrize("scheme", SCHEMES)
@@ -102,8 +102,7 @@ def test_a_reply_with_another_number_is_refused(serve, scheme):
 
 
 def test_nothing_listens_there(scheme, way):
-    kind = socket.SOCK_STREAM if scheme.startswith("ipbustcp") else socket.SOCK_DGRAM
-    with socket.socket(socket.AF_INET, kind) as free:
+    with socket.socket(socket.AF_INET, kind_of(scheme)) as free:
         # A port that is taken and does not listen: nobody else gets it meanwhile.
         free.bind(("127.0.0.1", 0))
         hardware = board(way(f"{beyond(scheme)}://127.0.0.1:{free.getsockname()[1]}"), patience_ms=IMPATIENCE_MS)

@@ -41,10 +41,7 @@ def nobody():
 @contextlib.contextmanager
 def nothing():
     """A port where nothing listens, and nobody will meanwhile."""
-    # Of another kind: for datagrams nobody has it.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
+    yield command.free_port(socket.SOCK_DGRAM)
 
 
 def read(hardware, address=0x10):
@@ -187,7 +184,7 @@ def test_a_board_that_restarts_does_nothing_twice(udp):
 
 def test_another_board_in_its_place(udp):
     with command.hub("--patience", "2s") as hub, contextlib.ExitStack() as stack:
-        device = stack.enter_context(command.serving(f"{udp}://127.0.0.1:0"))
+        device = stack.enter_context(command.serving(f"{udp}://{command.free_address(socket.SOCK_DGRAM)}"))
         hardware = board(through(hub.at, device.uri))
         write(hardware, 5)
         device.terminate()
@@ -203,7 +200,7 @@ def test_another_board_in_its_place(udp):
 def test_a_board_that_is_changed_while_nobody_asks(udp):
     """One call may be told that it may have been done; no more than one."""
     with command.hub("--patience", "2s") as hub, contextlib.ExitStack() as stack:
-        device = stack.enter_context(command.serving(f"{udp}://127.0.0.1:0"))
+        device = stack.enter_context(command.serving(f"{udp}://{command.free_address(socket.SOCK_DGRAM)}"))
         hardware = board(through(hub.at, device.uri))
         write(hardware, 5)
         device.terminate()
