@@ -26,6 +26,8 @@ SHORT = ["--duration", "100ms", "--warmup", "20ms", "--repeat", "1", "--quiet"]
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 # Each holds the ports that a test of this process was given.
 CLAIMS = []
+# The errors of a file in /proc whose process, thread or descriptor has ended since it was found: on opening it, and on reading it.
+GONE = (FileNotFoundError, ProcessLookupError)
 
 
 def hodo(*arguments, within=BOUND_S, prefix=(), stdout=subprocess.PIPE):
@@ -198,7 +200,10 @@ def wait_until_asleep(*processes):
     def are_asleep():
         nonlocal looks
         threads = [thread for pid in processes for thread in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
-        looks = looks + 1 if all(stat(thread)[0] == "S" for thread in threads) else 0
+        try:
+            looks = looks + 1 if all(stat(thread)[0] == "S" for thread in threads) else 0
+        except GONE:
+            looks = 0
         return looks == 5
 
     wait_until(are_asleep, f"processes {processes} sleep")
@@ -206,26 +211,34 @@ def wait_until_asleep(*processes):
 
 def children(pid):
     """Processes that a process has started."""
-    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
+    found = []
+    for task in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(*GONE):
+            found += map(int, task.read_text(encoding="ascii").split())
+    return found
+
+
+def open_files(process):
+    """What the descriptors of a process, or of `process/task/thread`, lead to."""
+    found = set()
+    for entry in pathlib.Path(f"/proc/{process}/fd").iterdir():
+        with contextlib.suppress(*GONE):
+            found.add(os.readlink(entry))
+    return found
 
 
 def is_connected(pid):
     """Whether a process has an established TCP connection."""
-    sockets = set()
-    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        # Some are closed while we look.
-        with contextlib.suppress(FileNotFoundError):
-            sockets.add(os.readlink(entry))
+    held = open_files(pid)
     rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    return any(row[3] == "01" and f"socket:[{row[9]}]" in sockets for row in rows)
+    return any(row[3] == "01" and f"socket:[{row[9]}]" in held for row in rows)
 
 
 def is_there(pid):
     """Whether a process runs, and is not merely waiting to be collected."""
     try:
         state = stat(f"/proc/{pid}/stat")[0]
-    except FileNotFoundError:
+    except GONE:
         return False
     return state not in "ZX"
 

@@ -158,16 +158,12 @@ def test_a_whole_farm(kind, tmp_path):
 
 def listens(pid):
     """The ports where a process listens."""
-    inodes = set()
-    for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):
-            inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(entry)))
+    held = set()
     for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
-        for entry in (task / "fd").iterdir():
-            with contextlib.suppress(FileNotFoundError):
-                inodes.update(re.findall(r"socket:\[(\d+)\]", os.readlink(entry)))
+        with contextlib.suppress(*command.GONE):
+            held |= command.open_files(f"{pid}/task/{task.name}")
     rows = [row.split() for row in pathlib.Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]]
-    return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and row[9] in inodes}
+    return {int(row[1].split(":")[1], 16) for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in held}
 
 
 @pytest.mark.parametrize("kind", ["full disk", "closed pipe", "unread pipe"])

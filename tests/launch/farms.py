@@ -58,7 +58,7 @@ def processes(program):
     """Processes of a program."""
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with contextlib.suppress(*command.GONE):
             if entry.read_bytes().split(b"\0")[0] == bytes(program):
                 found.append(int(entry.parent.name))
     return found
@@ -74,7 +74,7 @@ class Running:
         """Processes of a role, as they were started."""
         found = []
         for child in sorted(command.children(self.process.pid)):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(*command.GONE):
                 words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
                 if role in words:
                     found.append(child)

@@ -1,7 +1,6 @@
 """Farms on this machine: what the file says is what runs, and nothing is left of it, however it ends."""
 
 import os
-import pathlib
 import re
 import signal
 
@@ -177,9 +176,7 @@ def test_a_second_interrupt_kills_what_does_not_end(tmp_path):
 
 def is_closed(pipe, pid):
     """Whether a process no longer has the other end of a pipe."""
-    name = os.readlink(pipe)
-    ends = [os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
-    return name not in ends
+    return os.readlink(pipe) not in command.open_files(pid)
 
 
 def test_a_farm_with_a_builder_runs_to_its_end(tmp_path):

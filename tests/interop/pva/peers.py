@@ -72,7 +72,7 @@ def served(arguments, prefix="port ", **environment):
 
 def listening_port(process):
     """The TCP port of a process where pvAccess is spoken: an IOC speaks Channel Access at another one."""
-    held = {os.readlink(entry.path) for entry in os.scandir(f"/proc/{process.pid}/fd") if os.path.islink(entry.path)}
+    held = command.open_files(process.pid)
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         if fields[3] == LISTENS and f"socket:[{fields[9]}]" in held:
