@@ -147,15 +147,15 @@ impl Server {
                 "cannot listen on {address}: {error}; choose another port, or stop the process that holds it"
             ))
         })?;
-        let uri_of = |address: &Address| match address {
+        let uri_of = |address: &Address| match (address, group) {
             // A group is where it is reached, although it is bound to all addresses.
-            Address::Udp(bound) if let Some(group) = group => Uri {
+            (Address::Udp(bound), Some(group)) => Uri {
                 authority: SocketAddr::new(group.ip(), bound.port()).to_string(),
                 path: String::new(),
                 ..uri.clone()
             },
-            Address::Path(path) => Uri { authority: String::new(), path: path.clone(), ..uri.clone() },
-            other => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
+            (Address::Path(path), _) => Uri { authority: String::new(), path: path.clone(), ..uri.clone() },
+            (other, _) => Uri { authority: other.to_string(), path: String::new(), ..uri.clone() },
         };
         let uris = bound.addresses().iter().map(uri_of).collect();
         let run = move |bound: hodo_io::Server, stop: &AtomicBool| {

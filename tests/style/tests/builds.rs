@@ -1,6 +1,8 @@
-//! Builds that `./test` leaves out: the protocol crates without `std`, and the command and each library with each of their features alone.
+//! Builds that `./test` leaves out: the protocol crates without `std`, the command and each library with each of their features alone, and
+//! everything with the oldest compiler that it names.
 
 use hodo_style::{host, metadata, protocol_crates, root};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -62,6 +64,28 @@ fn complaint(package: &str, feature: &str) -> Option<String> {
     let out = check.current_dir(root()).output().expect("cargo is there: it runs this test");
     let complaint = String::from_utf8_lossy(&out.stderr);
     (!out.status.success()).then(|| format!("{package} with feature `{feature}` alone: {complaint}"))
+}
+
+/// Cargo refuses to build with a compiler that is older, and nothing else would notice what an older one cannot compile.
+#[test]
+fn all_packages_with_the_oldest_compiler_that_they_name() {
+    let metadata = metadata();
+    let named = metadata["packages"].as_array().expect("cargo metadata lists packages").iter();
+    let ours = named.filter(|package| package["source"].is_null());
+    let versions: BTreeSet<&str> = ours.filter_map(|package| package["rust_version"].as_str()).collect();
+    let oldest = versions.iter().next().filter(|_| versions.len() == 1);
+    let oldest = oldest.unwrap_or_else(|| panic!("packages name the compilers {versions:?}; name one for all"));
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("oldest");
+    let rustup = |arguments: &[&str]| {
+        let mut command = Command::new("rustup");
+        command.args(arguments).current_dir(root()).env("RUSTUP_HOME", scratch.join("rustup"));
+        command.env_remove("RUSTUP_TOOLCHAIN").env("CARGO_TARGET_DIR", scratch.join("target"));
+        let out = command.output().expect("rustup is there: it installs the compiler");
+        let complaint = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.success(), "{arguments:?}:\n{complaint}");
+    };
+    rustup(&["toolchain", "install", oldest, "--profile", "minimal", "--no-self-update"]);
+    rustup(&["run", oldest, "cargo", "check", "--workspace", "--locked", "--quiet"]);
 }
 
 /// The compiler's own word: the crates build where there is a `core` and an `alloc`, but no `std` to be found.

@@ -206,13 +206,16 @@ pub(super) fn send_with_files(socket: BorrowedFd<'_>, bytes: &[u8], files: &[Bor
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Bytes of the header and the descriptors of a message, with what the kernel's form adds between and behind them.
+const ROOM: usize = 32 + size_of::<c_int>() * super::FILES_MAX;
+
 /// Room for the descriptors of a message, in the kernel's form, aligned for its header.
 #[repr(C, align(8))]
-struct Control([u8; 32 + size_of::<c_int>() * super::FILES_MAX]);
+struct Control([u8; ROOM]);
 
 impl Control {
     fn new() -> Self {
-        Control([0; _])
+        Control([0; ROOM])
     }
 
     /// Puts descriptors here, and returns the bytes that they need.

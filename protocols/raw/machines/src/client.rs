@@ -281,8 +281,10 @@ impl Client {
 
     fn command(&mut self, now: Instant, command: Command) {
         match command {
-            Command::Operation { tag, size, .. } if let Some(group) = &mut self.group => group.queue(tag, size),
             Command::Operation { tag, channel, size, direction } => {
+                if let Some(group) = &mut self.group {
+                    return group.queue(tag, size);
+                }
                 let number = if self.config.reconnect { channel + self.config.channels } else { channel };
                 let Some(channel) = self.channels.get_mut(number as usize) else { return };
                 channel.queue(tag, size, direction, &mut self.queues);
@@ -453,22 +455,28 @@ impl Machine for Client {
             }
             Input::Command(command) => self.command(now, command),
             Input::Opened(peer, ends) => self.opened(now, peer, ends),
-            Input::Closed(GROUP, why) if let Some(group) = &mut self.group => {
-                group.closed();
-                self.queues.events.push_back(Event::Failed { channel: 0, error: Error::Closed(why) });
-            }
-            Input::Blocked(GROUP) if let Some(group) = &mut self.group => group.blocked = true,
-            Input::Drained(GROUP) if let Some(group) = &mut self.group => group.blocked = false,
-            Input::Closed(peer, why) => self.with(peer, |_, _| Err(Error::Closed(why))),
-            Input::Blocked(peer) => self.with(peer, |channel, _| {
-                channel.blocked = true;
-                Ok(())
-            }),
-            Input::Drained(peer) => self.with(peer, |channel, queues| {
-                channel.blocked = false;
-                channel.wake(queues);
-                Ok(())
-            }),
+            Input::Closed(peer, why) => match &mut self.group {
+                Some(group) if peer == GROUP => {
+                    group.closed();
+                    self.queues.events.push_back(Event::Failed { channel: 0, error: Error::Closed(why) });
+                }
+                _ => self.with(peer, |_, _| Err(Error::Closed(why))),
+            },
+            Input::Blocked(peer) => match &mut self.group {
+                Some(group) if peer == GROUP => group.blocked = true,
+                _ => self.with(peer, |channel, _| {
+                    channel.blocked = true;
+                    Ok(())
+                }),
+            },
+            Input::Drained(peer) => match &mut self.group {
+                Some(group) if peer == GROUP => group.blocked = false,
+                _ => self.with(peer, |channel, queues| {
+                    channel.blocked = false;
+                    channel.wake(queues);
+                    Ok(())
+                }),
+            },
             Input::Elapsed => {
                 while let Some(number) = self.timers.pop_due(now) {
                     self.elapsed(now, number);

@@ -134,16 +134,17 @@ impl Rendezvous {
     pub(super) fn hear(&mut self, number: u64, inbox: &mut Inbox) {
         let Some(at) = self.newcomers.iter().position(|newcomer| newcomer.number == number) else { return };
         let newcomer = &mut self.newcomers[at];
-        match inbox.receive(&newcomer.channel) {
-            Ok(Received::Nothing) => {}
-            Ok(Received::Message(length))
-                if let Ok(Message::Hello(hello)) = Message::decode(&inbox.bytes[..length]) =>
-            {
-                // What it says next waits until its queue pair reads it.
-                self.set.remove(&newcomer.channel, Origin::Newcomer(number).token());
-                newcomer.hello = Some((hello, std::mem::take(&mut inbox.files)));
-            }
-            _ => drop(self.newcomers.remove(at)),
+        let message = match inbox.receive(&newcomer.channel) {
+            Ok(Received::Nothing) => return,
+            Ok(Received::Message(length)) => Message::decode(&inbox.bytes[..length]).ok(),
+            _ => None,
+        };
+        if let Some(Message::Hello(hello)) = message {
+            // What it says next waits until its queue pair reads it.
+            self.set.remove(&newcomer.channel, Origin::Newcomer(number).token());
+            newcomer.hello = Some((hello, std::mem::take(&mut inbox.files)));
+        } else {
+            self.newcomers.remove(at);
         }
     }
 
