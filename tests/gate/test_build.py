@@ -31,6 +31,9 @@ def repository(tmp_path):
     repository.write("toy/tests/all.rs", CHECKED)
     repository.write("toy/tests/checked.rs", CHECKED)
     repository.write("toy/examples/example.rs", "//! An example.\nfn main() {}\n")
+    repository.write("toy/benches/bench.rs", "//! A benchmark.\nfn main() {}\n")
+    with (tmp_path / "toy/Cargo.toml").open("a") as manifest:
+        manifest.write('[[bench]]\nname = "bench"\nharness = false\n')
     assert repository.run("cargo", "generate-lockfile", "--offline").returncode == 0
     return repository
 
@@ -43,6 +46,7 @@ def test_a_warning_fails_the_build(repository):
         "toy/src/lib.rs": ("/// Plants one.\npub fn planted() {\n    let x = 1;\n}\n", "unused-variables"),
         "toy/tests/checked.rs": ("#[test]\nfn planted() {\n    assert!(vec![1, 2].iter().len() == 2);\n}\n", "clippy::useless-vec"),
         "toy/examples/example.rs": ("fn planted() {}\n", "dead-code"),
+        "toy/benches/bench.rs": ("fn planted() {}\n", "dead-code"),
         "tests/style/src/lib.rs": ("pub fn planted() {}\n", "missing-docs"),
     }
     for path, (text, lint) in planted.items():

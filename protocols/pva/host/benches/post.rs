@@ -1,4 +1,5 @@
-//! Measures how many updates a second threads post to PVs of a server, with a subscriber of each: `cargo run --release --example post_speed`.
+//! Measures how many updates a second threads post to PVs of a server, with a subscriber of each:
+//! `cargo bench -p hodo-pva-host --bench post`.
 
 use hodo_io::Clock;
 use hodo_pva_host::machines::normative::Normative;

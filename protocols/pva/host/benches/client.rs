@@ -1,4 +1,4 @@
-//! Measures the client machine alone, without sockets: `cargo run --release --example client_speed`.
+//! Measures the client machine alone, without sockets: `cargo bench -p hodo-pva-host --bench client`.
 
 use hodo_io::Clock;
 use hodo_machine::{Address, Ends, Input, Instant, Machine, Outbox, Output, Peer};

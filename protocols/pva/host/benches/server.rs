@@ -1,4 +1,4 @@
-//! Measures the server machine alone, without sockets: `cargo run --release --example server_speed`.
+//! Measures the server machine alone, without sockets: `cargo bench -p hodo-pva-host --bench server`.
 
 use hodo_io::Clock;
 use hodo_machine::{Ends, Input, Instant, Machine, Outbox, Output, Peer};

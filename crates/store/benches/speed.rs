@@ -1,12 +1,15 @@
-//! How fast is the store here? `cargo run --release -p hodo-store --example speed -- FOLDER`, on a tmpfs for the cost of
-//! the store alone, on a disk for that disk.
+//! How fast is the store here? `cargo bench -p hodo-store --bench speed -- FOLDER`, on a tmpfs for the cost of the store
+//! alone, on a disk for that disk.
 
 use hodo_io::Clock;
 use hodo_store::{Durability, Options, Reader, Record, Store, Verdict, verify};
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let folder = std::env::args().nth(1).ok_or("which folder? It must be empty, and have room for 4 GB")?;
+    let folder = std::env::args()
+        .nth(1)
+        .filter(|word| word != "--bench")
+        .ok_or("which folder? It must be empty, and have room for 4 GB")?;
     let folder = Path::new(&folder);
     std::fs::create_dir_all(folder)?;
     let clock = Clock::start();

@@ -2,7 +2,7 @@
 //!
 //! The time is that of the processor, from `/proc/self/schedstat`: the measure needs Linux, and no quiet machine.
 //!
-//! `cargo run --release -p hodo-spacewire --example link_speed [simulated milliseconds] [link|router]`
+//! `cargo bench -p hodo-spacewire --bench link [-- simulated milliseconds [link|router]]`
 use hodo_spacewire::EndOfPacket;
 use hodo_spacewire::Picos;
 use hodo_spacewire::network::{Builder, Engine, LinkSettings, Network, NodeId, NodeSettings, RouterSettings};
@@ -11,8 +11,10 @@ use hodo_spacewire::network::{Builder, Engine, LinkSettings, Network, NodeId, No
 const STEP: Picos = Picos::from_nanos(100_000);
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let millis: u64 = std::env::args().nth(1).map_or(Ok(2_000), |text| text.parse())?;
-    let only = std::env::args().nth(2);
+    // Cargo adds a word of its own.
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let millis: u64 = words.next().map_or(Ok(2_000), |text| text.parse())?;
+    let only = words.next();
     let wanted = |network: &str| only.as_ref().is_none_or(|only| only == network);
     println!("engine\tnetwork\tbytes\tdirections\tmillion N-chars/s\ttimes real time");
     for (engine, millis) in [(Engine::Fast, millis), (Engine::Reference, millis / 10)] {

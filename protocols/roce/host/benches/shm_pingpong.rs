@@ -3,7 +3,7 @@
 //! It starts its far end as a process of its own; each end polls on a processor of its own. Figures are full round trips, as
 //! `ibv_rc_pingpong` prints them. Run it on a quiet host:
 //!
-//!     cargo run --release -p hodo-roce-host --example shm_pingpong [ROUNDS]
+//!     cargo bench -p hodo-roce-host --bench shm_pingpong [-- ROUNDS]
 
 use hodo_io::shared_memory::{Channel, ChannelListener, ChannelSet, SharedMemory};
 use hodo_io::{Clock, affinity};
@@ -23,8 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const BYTES: u64 = 256 << 20;
 
 fn main() {
-    let rounds = std::env::args().nth(1).map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
-    match std::env::args().nth(2) {
+    // Cargo adds a word of its own.
+    let mut words = std::env::args().skip(1).filter(|word| word != "--bench");
+    let rounds = words.next().map_or(ROUNDS, |rounds| rounds.parse().expect("a number of rounds"));
+    match words.next() {
         Some(name) => {
             pin(1);
             let listener = listen(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0)).expect("a free port");
