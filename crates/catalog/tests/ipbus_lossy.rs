@@ -6,7 +6,7 @@ use crate::plans;
 use hodo_io::{Attendant, ServeOptions, Server, SocketSettings};
 use hodo_ipbus_host::hub::{AllowList, Hub, HubCommand, HubConfig, HubEvent};
 use hodo_ipbus_host::{Access, Session, SessionSettings};
-use hodo_machine::{Address, Wait};
+use hodo_machine::Address;
 use plans::served::{Served, serve_settings};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,7 +50,7 @@ struct RunningHub {
 impl RunningHub {
     fn start() -> RunningHub {
         let settings = SocketSettings::default();
-        let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+        let options = ServeOptions { settings, ..ServeOptions::default() };
         let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
         let server = server.with_drain(Duration::from_secs(1));
         let address = server.address().clone();

@@ -3,7 +3,7 @@ use crate::exposition::CONTENT_TYPE;
 use crate::http::{Answer, Http, PageRequest, Reply, TO_ACT, TO_READ};
 use crate::{Error, Health, Registry};
 use hodo_io::{Bell, ServeOptions, Server, SocketSettings, Stop, host, process};
-use hodo_machine::{Address, Wait};
+use hodo_machine::Address;
 use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
@@ -190,7 +190,7 @@ impl Drop for Site {
 
 fn options() -> ServeOptions {
     let settings = SocketSettings { peers_max: PEERS_MAX, close_within: CLOSE_WITHIN, ..SocketSettings::default() };
-    ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings }
+    ServeOptions { settings, ..ServeOptions::default() }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use hodo_daemon::{Daemon, Options, PidFile, Rounds};
 use hodo_io::{Attendant, ServeOptions, Server, SocketSettings, process};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -90,7 +90,7 @@ fn as_daemon() {
     let options = Options { http: Some(anywhere), pid_file, catches_signals: true, ..Options::default() };
     let daemon = Daemon::start(&options, |pages| pages).unwrap_or_else(|error| panic!("{error}"));
     let settings = SocketSettings::default();
-    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+    let options = ServeOptions { settings, ..ServeOptions::default() };
     let server = Server::bind(&Address::Tcp(anywhere), options).expect("a free port").with_drain(TIMEOUT);
     daemon.ready(&format!("{} {}", server.address(), daemon.site().expect("it was asked for")));
     let make = |index| (Keeper::default(), Serving(daemon.rounds(&format!("keeper {index}"))));

@@ -36,6 +36,13 @@ pub struct ServeOptions {
     pub settings: SocketSettings,
 }
 
+impl Default for ServeOptions {
+    /// Returns one thread, wherever the kernel puts it, that sleeps while it waits.
+    fn default() -> Self {
+        ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() }
+    }
+}
+
 /// A server that runs one machine per thread, each with its share of the peers. The machines share nothing.
 ///
 /// One server takes connections to any number of listeners, and datagrams to any number of ports. It distributes TCP

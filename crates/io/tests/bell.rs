@@ -3,8 +3,8 @@
 use crate::echo;
 
 use echo::{Echo, TIMEOUT, anywhere};
-use hodo_io::{Attendant, Bell, ServeOptions, Server, SocketSettings, Stop};
-use hodo_machine::{Address, Instant, Wait};
+use hodo_io::{Attendant, Bell, ServeOptions, Server, Stop};
+use hodo_machine::{Address, Instant};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -34,7 +34,7 @@ impl Attendant for Counting<'_> {
 fn stopped_after(threads: usize, during: impl FnOnce(&Address, &Bell, &[AtomicUsize])) -> Duration {
     let (bell, stop) = (Bell::default(), Stop::new(false));
     let looks: Vec<_> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
-    let options = ServeOptions { threads, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let options = ServeOptions { threads, ..ServeOptions::default() };
     let server = Server::bind(&Address::Tcp(anywhere()), options).unwrap().with_bell(&bell);
     let at = server.address().clone();
     let make = |index: usize| (Echo::default(), Counting(&looks[index]));

@@ -5,7 +5,7 @@ use crate::stopping;
 
 use echo::{Echo, TIMEOUT, anywhere, drive, udp};
 use hodo_io::{Clock, Endpoint, Multicast, Port, PortOptions, ServeOptions, Server, SocketSettings, Sockets};
-use hodo_machine::{Address, Apart, Driver, Ends, Peer, Wait};
+use hodo_machine::{Address, Apart, Driver, Ends, Peer};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use stopping::Stopping;
@@ -50,7 +50,7 @@ fn a_broadcast_and_a_groups_datagram_tell_where_they_came_to() {
 #[test]
 fn a_server_runs_a_machine_for_each_of_many_ports_on_one_thread() {
     const PORTS: usize = 20;
-    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let options = ServeOptions::default();
     let and = |server: Server, _| server.and(&Address::Udp(anywhere())).unwrap();
     let server = (0..PORTS).fold(Server::new(options), and);
     let (addresses, stop) = (server.addresses().to_vec(), AtomicBool::new(false));
@@ -145,7 +145,7 @@ fn a_port_of_all_addresses_tells_where_a_datagram_came_to_and_answers_from_there
 
 #[test]
 fn two_servers_of_several_threads_do_not_share_a_port_without_a_word() {
-    let options = ServeOptions { threads: 2, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let options = ServeOptions { threads: 2, ..ServeOptions::default() };
     let first = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options.clone()).expect("a free port");
     let second = Server::bind(first.address(), options).err().expect("it is taken");
     assert_eq!(second.kind(), std::io::ErrorKind::AddrInUse);

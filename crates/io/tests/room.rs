@@ -4,7 +4,7 @@
 use crate::stopping;
 
 use hodo_io::{ServeOptions, Server, SocketSettings, Stop};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -56,7 +56,7 @@ fn with_server(
     test: impl FnOnce(&[TcpStream], &dyn Fn() -> TcpStream, &AtomicU64),
 ) {
     let settings = SocketSettings { peers_max, ..SocketSettings::default() };
-    let options = ServeOptions { threads, cpus: Vec::new(), wait: Wait::Block, settings };
+    let options = ServeOptions { threads, settings, ..ServeOptions::default() };
     let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let (address, turned_away) = (server.address().ip().expect("an address"), server.turned_away());
     let stop = Stop::new(false);

@@ -3,14 +3,14 @@
 use crate::echo;
 
 use echo::Echo;
-use hodo_io::{ServeOptions, Server, SocketSettings, Stop};
-use hodo_machine::{Address, Wait};
+use hodo_io::{ServeOptions, Server, Stop};
+use hodo_machine::Address;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_thread_that_dies_ends_the_server() {
-    let options = ServeOptions { threads: 3, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let options = ServeOptions { threads: 3, ..ServeOptions::default() };
     let server = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let (made, stop) = (AtomicUsize::new(0), Stop::new(false));
     let make = || {

@@ -80,7 +80,7 @@ impl Machine for Pinger {
 /// Returns a pinger after all datagrams are back, and when each turn began and ended.
 fn pinged(marks: bool) -> (Pinger, Vec<(Instant, Instant)>) {
     let settings = SocketSettings::default();
-    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: settings.clone() };
+    let options = ServeOptions { settings: settings.clone(), ..ServeOptions::default() };
     let server = Server::bind(&Address::Udp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let pinger = Pinger { open: Some(server.address().clone()), marks, ..Pinger::default() };
     let clock = Clock::start();

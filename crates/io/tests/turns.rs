@@ -188,7 +188,7 @@ fn median(mut spans: Vec<Duration>) -> Duration {
 /// Runs a publisher on one thread, and returns how long it took to stop.
 fn with_publisher(update: usize, period: Option<Duration>, body: impl FnOnce(&Address, &Heard, &Worker)) -> Duration {
     let wait = Wait::Block;
-    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait, settings: SocketSettings::default() };
+    let options = ServeOptions { wait, ..ServeOptions::default() };
     let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).expect("a free port");
     let (at, stop, heard) = (server.address().clone(), AtomicBool::new(false), Heard::default());
     let (told, serves) = std::sync::mpsc::channel();
@@ -295,7 +295,7 @@ fn answers_others_over_udp_while_a_subscriber_is_sent_to_without_end() {
     let _alone = alone();
     for update in [32, 1024] {
         let settings = SocketSettings { peers_max: 4, ..SocketSettings::default() };
-        let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+        let options = ServeOptions { settings, ..ServeOptions::default() };
         let at = Address::Udp(([127, 0, 0, 1], 0).into());
         let server = Server::bind(&at, options).expect("a free port");
         let Address::Udp(at) = *server.address() else { panic!("no UDP") };

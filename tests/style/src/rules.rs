@@ -262,11 +262,12 @@ fn declared<'a>(code: &'a str, keyword: &'a str) -> impl Iterator<Item = (usize,
 /// Checks that a crate's root says what the crate is.
 #[must_use]
 pub fn crate_docs(source: &Source) -> Vec<Complaint> {
-    if !(source.path.ends_with("src/lib.rs") || source.path.ends_with("src/main.rs")) || source.text.starts_with("//!")
-    {
+    let is_root = source.path.ends_with("src/lib.rs") || source.path.ends_with("src/main.rs");
+    if !is_root || ["//!", "#![doc = include_str!("].iter().any(|begin| source.text.starts_with(begin)) {
         return Vec::new();
     }
-    vec![complaint(source, 1, "no crate documentation: begin with `//!` and one sentence".to_owned())]
+    let text = "no crate documentation: begin with `//!` and one sentence, or include the crate's README.md";
+    vec![complaint(source, 1, text.to_owned())]
 }
 
 /// Protocols have no sockets, threads or clocks; the compiler sees to it where `std` is absent.

@@ -2,7 +2,6 @@
 
 use crate::{Error, input};
 use clap::Args;
-use hodo_pva_host::environment::Environment;
 use hodo_pva_host::machines::{Request, Value};
 use hodo_pva_host::show::{ELEMENTS, Form, Show};
 use hodo_pva_host::{Client, ClientOptions};
@@ -37,9 +36,8 @@ impl ConnectOptions {
 
     /// Returns the options of a client.
     pub fn options(&self, hears_beacons: bool) -> Result<ClientOptions, Error> {
-        let environment = Environment::read().map_err(|why| Error::Usage(why.to_string()))?;
-        let (server, timeout) = (self.server.clone(), self.timeout);
-        Ok(ClientOptions { server, timeout, hears_beacons, ..ClientOptions::of(environment) })
+        let options = ClientOptions::from_environment().map_err(|why| Error::Usage(why.to_string()))?;
+        Ok(ClientOptions { server: self.server.clone(), timeout: self.timeout, hears_beacons, ..options })
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
-use crate::{Attendant, ServeOptions, Server, SocketSettings, Stop};
-use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Wait};
+use crate::{Attendant, ServeOptions, Server, Stop};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -58,7 +58,7 @@ fn relay(name: &str, size_max: u64, messages: &[usize]) -> (TraceCounters, Vec<u
     let trace = Arc::new(Trace::start(&options).unwrap());
     trace.note("it begins");
     let board = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+    let options = ServeOptions::default();
     let board_at = Address::Udp(board.local_addr().unwrap());
     let server = Server::bind(&Address::Tcp(([127, 0, 0, 1], 0).into()), options).unwrap().traced(Arc::clone(&trace));
     let Address::Tcp(at) = *server.address() else { unreachable!("it is bound to an IP address") };

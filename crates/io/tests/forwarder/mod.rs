@@ -275,7 +275,7 @@ impl Hub {
     pub fn new(wait: Wait) -> Self {
         let settings =
             SocketSettings { backlog_max: 64 << 10, socket_buffer: Some(64 << 10), ..SocketSettings::default() };
-        Hub { options: ServeOptions { threads: 1, cpus: Vec::new(), wait, settings }, drain: TIMEOUT, cuts: false }
+        Hub { options: ServeOptions { wait, settings, ..ServeOptions::default() }, drain: TIMEOUT, cuts: false }
     }
 
     /// Serves these boards while `during` runs with the hub's address, and stops afterwards.

@@ -74,14 +74,9 @@ fn node(controller: Address) -> NodeSettings {
     let decisions = Decisions { accept: Accept::Every(10), output: Vec::new().into(), time: Spread::Fixed(0), seed: 1 };
     NodeSettings {
         config: NodeConfig {
-            controllers: vec![controller],
-            number: 0,
-            credits: 2,
-            weight: 1,
-            event_max: 1 << 20,
             decide: Decide::Emulated(decisions),
-            silence: Duration::from_secs(2),
             instance: instance(),
+            ..NodeConfig::new(vec![controller])
         },
         programs: None,
         drain: Duration::from_secs(5),

@@ -1,14 +1,9 @@
 //! A node whose decisions are made in this program: `decider HOST:PORT [workers]`. Ends with its standard input.
 
-use hodo_farm_host::machines::NodeConfig;
-use hodo_farm_host::machines::node::Decide;
-use hodo_farm_host::{
-    Address, Bytes, Deciding, Decision, Notice, ServeOptions, SocketSettings, Stop, Undecided, Wait, decide,
-};
+use hodo_farm_host::{Address, Bytes, Deciding, Decision, Notice, Stop, Undecided, decide};
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 /// A histogram of what one worker has seen. Each worker has its own, so that nothing is locked.
 #[derive(Default)]
@@ -37,23 +32,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         until.store(true, Ordering::Relaxed);
     });
-    let serve = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
-    let node = NodeConfig {
-        controllers: vec![Address::Tcp(controller.parse()?)],
-        number: 0,
-        credits: 2 * workers,
-        weight: 1,
-        event_max: 16 << 20,
-        decide: Decide::Application,
-        silence: Duration::from_secs(2),
-        instance: u64::from(std::process::id()),
-    };
     let deciders = (0..workers).map(|_| Sizes::default()).collect();
     let told = |notice: Notice<'_>| match notice {
         Notice::Left(error) => eprintln!("{error}; trying again"),
         Notice::Failed { event, why } => eprintln!("event {event}: {why}"),
         Notice::Joined(_) | Notice::Passed(_) => {}
     };
-    decide(Deciding { serve, node, drain: Duration::from_secs(5) }, deciders, told, &stop)?;
+    decide(Deciding::new(vec![Address::Tcp(controller.parse()?)], workers), deciders, told, &stop)?;
     Ok(())
 }

@@ -1,7 +1,6 @@
 //! A source whose events this program reads out, here of a detector that counts: `readout HOST:PORT [events] [threads]`.
 
-use hodo_farm_host::machines::SourceConfig;
-use hodo_farm_host::{Address, Bytes, ReadingOut, Readout, ServeOptions, SocketSettings, Wait};
+use hodo_farm_host::{Address, Bytes, ReadingOut, Readout};
 use std::time::Duration;
 
 /// Returns the bytes that one channel of the detector recorded in an event.
@@ -15,12 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let to = arguments.next().ok_or("where is the controller, or the builder? give HOST:PORT")?;
     let events: u64 = arguments.next().map_or(Ok(10_000), |text| text.parse())?;
     let threads: u64 = arguments.next().map_or(Ok(2), |text| text.parse())?;
-    let instance = u64::from(std::process::id());
-    let readout = Readout::start(ReadingOut {
-        serve: ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() },
-        source: SourceConfig { instance, ..SourceConfig::new(Address::Tcp(to.parse()?), 0, 1) },
-        memory: 1 << 20,
-    })?;
+    let readout = Readout::start(ReadingOut { memory: 1 << 20, ..ReadingOut::new(Address::Tcp(to.parse()?)) })?;
     std::thread::scope(|scope| {
         let give =
             |first: u64| (first..events).step_by(threads as usize).try_for_each(|n| readout.give(n, read_out(n)));

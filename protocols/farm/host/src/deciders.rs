@@ -7,8 +7,8 @@ use hodo_farm::node::{Command, Decide, Done, Event, Job};
 use hodo_farm::wire::{Hello, Verdict};
 use hodo_farm::{Error, Node, NodeConfig};
 use hodo_io::usage::Usage;
-use hodo_io::{Attendant, ServeOptions, Server, Stop};
-use hodo_machine::{Bytes, Instant, Peer};
+use hodo_io::{Attendant, ServeOptions, Server, Stop, random_bits};
+use hodo_machine::{Address, Bytes, Instant, Peer};
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -69,6 +69,16 @@ pub struct Deciding {
     pub node: NodeConfig,
     /// How long events that are here may take when the nodes are to stop.
     pub drain: Duration,
+}
+
+impl Deciding {
+    /// Creates the settings of a node at each of these controllers, numbered from 0, with two events at once for each decider.
+    #[must_use]
+    pub fn new(controllers: Vec<Address>, deciders: u32) -> Self {
+        let (credits, instance) = (deciders.saturating_mul(2), random_bits());
+        let node = NodeConfig { credits, instance, ..NodeConfig::new(controllers) };
+        Deciding { serve: ServeOptions::default(), node, drain: Duration::from_secs(5) }
+    }
 }
 
 /// A notice about the node while it runs.

@@ -1,8 +1,4 @@
-//! The event farm for programs: nodes whose decisions the program takes, and sources whose events it reads out.
-//!
-//! With feature `daemon` also the parts of a farm: `controller` takes events in, hands each to one node, stores what is accepted
-//! and tells the source only after the commit; `builder` makes events of fragments; `operator` reads the status of both and
-//! gives orders.
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "daemon")]
 pub mod builder;

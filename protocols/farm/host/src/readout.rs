@@ -3,8 +3,8 @@
 use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{NoSupply, Source, SourceConfig};
-use hodo_io::{Attendant, ServeOptions, Server, Stop, Waker};
-use hodo_machine::Bytes;
+use hodo_io::{Attendant, ServeOptions, Server, Stop, Waker, random_bits};
+use hodo_machine::{Address, Bytes};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -26,6 +26,15 @@ pub struct ReadingOut {
     pub source: SourceConfig,
     /// Bytes of events that may be without a verdict; a thread that submits more waits.
     pub memory: u64,
+}
+
+impl ReadingOut {
+    /// Creates the settings of source 0 in run 1 for a builder or a controller, with 64 MiB for events that have no verdict.
+    #[must_use]
+    pub fn new(far_end: Address) -> Self {
+        let source = SourceConfig { instance: random_bits(), ..SourceConfig::new(far_end, 0, 1) };
+        ReadingOut { serve: ServeOptions::default(), source, memory: 64 << 20 }
+    }
 }
 
 /// A source of a farm, to which threads of the program give what they read out.
@@ -305,16 +314,13 @@ impl Attendant for ReadoutThread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hodo_io::SocketSettings;
-    use hodo_machine::{Address, Wait};
     use std::net::TcpListener;
 
     fn nowhere(memory: u64) -> Readout {
         let address = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
-        let serve =
-            ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Adaptive, settings: SocketSettings::default() };
         let source = SourceConfig::new(Address::Tcp(address), 0, 7);
-        Readout::start(ReadingOut { serve, source, memory }).expect("it needs nobody at first")
+        let how = ReadingOut { source, memory, ..ReadingOut::new(Address::Tcp(address)) };
+        Readout::start(how).expect("it needs nobody at first")
     }
 
     #[test]

@@ -41,6 +41,16 @@ pub struct NodeConfig {
     pub instance: u64,
 }
 
+impl NodeConfig {
+    /// Creates the settings of a node at each of these controllers, numbered from 0, whose application decides.
+    #[must_use]
+    pub fn new(controllers: Vec<Address>) -> Self {
+        let (event_max, silence) = (16 << 20, Duration::from_secs(2));
+        let decide = Decide::Application;
+        NodeConfig { controllers, number: 0, credits: 2, weight: 1, event_max, decide, silence, instance: 0 }
+    }
+}
+
 /// The decider on an event.
 #[derive(Debug, Clone)]
 pub enum Decide {

@@ -1,4 +1,4 @@
-//! IPbus on a host: sessions for applications, and registers by their names; with its feature, the hub's daemon.
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "daemon")]
 pub mod daemon;
@@ -7,6 +7,10 @@ pub mod registers;
 mod session;
 
 pub use file_system::Files;
+pub use hodo_io::{ServeOptions, Server, Stop};
+/// The packets, the client, the hub and the device, as machines.
+pub use hodo_ipbus as machines;
 pub use hodo_ipbus::{Error, hub, window, wire};
+pub use hodo_machine::{Address, Transport, Wait};
 pub use hodo_uhal::{connections, files, finding, pattern, table, uri};
 pub use session::{Access, AccessResult, Action, At, Failure, Queued, Session, SessionError, SessionSettings};

@@ -50,21 +50,6 @@ impl Default for SessionSettings {
 /// The registers of one device: accesses are queued, dispatched together, and what they brought is taken; or each is
 /// called directly.
 ///
-/// ```no_run
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use hodo_ipbus_host::{Access, Files, Session, SessionSettings, connections::Connections, table::Limits};
-/// let all = Connections::read("file://connections.xml", &Files, &Limits::default())?;
-/// let mut board = Session::of_connection(all.connection("crate1.board")?, &SessionSettings::default())?;
-/// let events = board.queue(Access::read("daq.events"))?;
-/// let buffer = board.queue(Access::read_block("daq.spy", 1024))?;
-/// board.queue(Access::write("control.enable", 1))?;
-/// board.dispatch()?;
-/// println!("{} events, the first words {:X?}", board.take(events)?, &board.take(buffer)?[..4]);
-/// println!("{}", board.call(Access::read(0x1000))?);
-/// # Ok(())
-/// # }
-/// ```
-///
 /// Nothing is sent before it is dispatched, unless it fills packets. The connection is made with the first dispatch, and
 /// made again where it was lost; what was under way then has failed.
 pub struct Session {

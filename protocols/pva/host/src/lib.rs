@@ -1,4 +1,4 @@
-//! EPICS pvAccess: clients and servers for applications; with its features, images, recordings and the daemon.
+#![doc = include_str!("../README.md")]
 
 pub mod client;
 pub mod context;
@@ -18,6 +18,9 @@ pub mod show;
 
 pub use client::{Client, ClientError, ClientOptions};
 pub use context::{Context, ContextOptions};
+pub use hodo_machine::Wait;
 /// Values, types, requests and machines.
 pub use hodo_pva as machines;
+pub use hodo_pva::{Request, Scalar, Value, normative::Normative};
+pub use server::{Server, ServerOptions};
 pub use show::{Form, Show};

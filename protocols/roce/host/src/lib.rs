@@ -1,5 +1,4 @@
-//! RDMA reliable connections on a host: one interface to the software adapter, to shared memory, and to real adapters through
-//! libibverbs; and the tests of `ibv_rc_pingpong` and perftest.
+#![doc = include_str!("../README.md")]
 
 mod device;
 pub mod exchange;
@@ -11,6 +10,10 @@ mod soft;
 mod verbs;
 
 pub use device::{AddressOfQueuePair, Device, DeviceError, Gid, Limits, Region, Reliability, WaitMode};
+pub use hodo_io::{Clock, PathOptions};
+pub use hodo_machine::{Instant, Wait};
+/// Requests, completions, rights and the software adapter, as machines.
+pub use hodo_roce as machines;
 pub use hodo_roce::wire::PORT as UDP_PORT;
 pub use shm::{SharedMemoryDevice, SharedMemorySettings};
 pub use soft::{SoftDevice, SoftSettings};

@@ -1,4 +1,4 @@
-//! SpaceWire on a host: sessions with bridges, recordings; with its feature, networks from files and the bridge.
+#![doc = include_str!("../README.md")]
 
 #[cfg(feature = "daemon")]
 pub mod bridge;
@@ -10,6 +10,7 @@ pub mod port;
 pub mod recording;
 pub mod session;
 
+pub use hodo_machine::{Closed, Wait};
 /// Links, nodes, routers, RMAP and the protocols of bridges, as machines.
 pub use hodo_spacewire as machines;
 pub use names::Names;

@@ -129,23 +129,6 @@ pub enum Arrival<'a> {
 
 /// A port in use.
 ///
-/// ```no_run
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use hodo_spacewire_host::machines::EndOfPacket;
-/// use hodo_spacewire_host::session::{Arrival, Session, SessionSettings};
-/// use std::time::Duration;
-/// let mut port = Session::connect("ssdtp2://127.0.0.1:10030", &SessionSettings::default())?;
-/// port.send(&[2, 0x20, 1, 2, 3], EndOfPacket::Eop)?;
-/// port.flush()?;
-/// while let Some(arrival) = port.receive(Duration::from_secs(1))? {
-///     if let Arrival::Packet(data, _) = arrival {
-///         println!("{data:02x?}");
-///     }
-/// }
-/// # Ok(())
-/// # }
-/// ```
-///
 /// What is sent leaves when 64 KiB wait, with [`flush`](Self::flush), and while the session receives. End a session that has sent something
 /// with [`finish`](Self::finish), unless the far end has answered it. Packets that arrive wait in the session,
 /// up to 65536 of them or 16 MiB, beyond which the bridge is held back.

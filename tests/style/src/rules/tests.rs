@@ -100,7 +100,9 @@ fn names_say_what_a_thing_is() {
 #[test]
 fn a_crate_says_what_it_is() {
     assert_eq!(crate_docs(&Source::new("protocols/raw/machines/src/lib.rs", "#![no_std]\n")).len(), 1);
-    assert!(crate_docs(&Source::new("protocols/raw/machines/src/lib.rs", "//! Raw.\n")).is_empty());
+    for text in ["//! Raw.\n", "#![doc = include_str!(\"../README.md\")]\n"] {
+        assert!(crate_docs(&Source::new("protocols/raw/machines/src/lib.rs", text)).is_empty(), "{text}");
+    }
 }
 
 #[test]

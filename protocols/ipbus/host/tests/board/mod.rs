@@ -1,9 +1,9 @@
 //! A device in software that answers while a test runs.
 
-use hodo_io::{ServeOptions, Server, SocketSettings};
+use hodo_io::{ServeOptions, Server};
 use hodo_ipbus::device::{Device, DeviceConfig, Registers};
 use hodo_ipbus::wire::Version;
-use hodo_machine::{Address, Transport, Wait};
+use hodo_machine::{Address, Transport};
 use hodo_uhal::uri::Uri;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,8 +19,7 @@ pub struct Board {
 impl Board {
     /// Creates a device on a free port of loopback.
     pub fn start(transport: Transport, version: Version, registers: Registers) -> Self {
-        let options =
-            ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings: SocketSettings::default() };
+        let options = ServeOptions::default();
         let config = DeviceConfig { registers, ..DeviceConfig::new(transport, version) };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);

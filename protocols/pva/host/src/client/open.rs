@@ -1,5 +1,5 @@
 use super::{Client, ClientError, Machine, Place};
-use crate::environment::{ClientNetwork, Environment};
+use crate::environment::{ClientNetwork, Environment, EnvironmentError};
 use crate::machines::client::ClientConfig;
 use crate::machines::discovery::FinderConfig;
 use hodo_io::nic::interfaces;
@@ -32,6 +32,14 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
+    /// Returns the options that the variables `EPICS_PVA*` of this process give.
+    ///
+    /// # Errors
+    /// An [`EnvironmentError`] with the variable and its mistake.
+    pub fn from_environment() -> Result<Self, EnvironmentError> {
+        Environment::read().map(ClientOptions::of)
+    }
+
     /// Creates the options that the variables of EPICS ask for.
     #[must_use]
     pub fn of(environment: Environment) -> Self {

@@ -116,7 +116,7 @@ fn updates_are_counted_with_their_age_over_a_simulated_network() {
 /// Runs with a server of these PVs alone.
 fn served_alone(pvs: &[(&str, Value)], measure: impl FnOnce(&str)) {
     let settings = SocketSettings::default();
-    let options = ServeOptions { threads: 1, cpus: Vec::new(), wait: Wait::Block, settings };
+    let options = ServeOptions { settings, ..ServeOptions::default() };
     let address = Address::Tcp("127.0.0.1:0".parse().expect("an address"));
     let server = hodo_io::Server::bind(&address, options).expect("a port is free");
     let (uri, stop) = (format!("pva://{}", server.address()), AtomicBool::new(false));

@@ -59,19 +59,6 @@ impl Default for Transfer {
 }
 
 /// An RMAP initiator at a port. Packets that are no replies to it are discarded and counted.
-///
-/// ```no_run
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use hodo_spacewire_host::machines::rmap::{Destination, InitiatorSettings};
-/// use hodo_spacewire_host::session::{RmapSession, Session, SessionSettings, Transfer};
-/// let port = Session::connect("ssdtp2://127.0.0.1:10030", &SessionSettings::default())?;
-/// let mut rmap = RmapSession::new(port, InitiatorSettings::default());
-/// let memory = Destination { path: vec![4], ..Destination::default() };
-/// let mut data = vec![0; 65536];
-/// rmap.read(&memory, 0x1000, &mut data, Transfer::default())?;
-/// # Ok(())
-/// # }
-/// ```
 pub struct RmapSession {
     port: Session,
     initiator: Initiator,
