@@ -4,7 +4,7 @@ import socket
 import struct
 
 HELLO, EVENT, TOKEN, RUN, PING, PONG, DRAIN, REFUSED = 1, 2, 5, 6, 7, 8, 9, 10
-SOURCE, NODE = 1, 4
+SOURCE, CONTROLLER, NODE = 1, 3, 4
 ACCEPTED, REJECTED, FAILED, QUARANTINED = 0, 1, 2, 3
 HEADER = struct.Struct("<IQ")
 BODY = struct.Struct("<HBBIIQIIQ")
@@ -41,9 +41,14 @@ class Peer:
     """A connection. Messages come as (kind, value, body); tokens as (TOKEN, event, (verdict, flags))."""
 
     def __init__(self, at, source=None, within=20):
-        host, port = at.rsplit(":", 1)
-        bound = (source, 0) if source else None
-        self.socket = socket.create_connection((host, int(port)), timeout=within, source_address=bound)
+        """Connects; or takes a connection, where `at` is a socket that listens."""
+        if isinstance(at, socket.socket):
+            self.socket, _ = at.accept()
+            self.socket.settimeout(within)
+        else:
+            host, port = at.rsplit(":", 1)
+            bound = (source, 0) if source else None
+            self.socket = socket.create_connection((host, int(port)), timeout=within, source_address=bound)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self, *messages):
@@ -85,6 +90,11 @@ class Peer:
             found = self.next()
             if found[0] in kinds:
                 return found
+
+    def answered(self, value):
+        """Asks whether the far end is there, and returns the value of its answer."""
+        self.send(message(PING, value))
+        return self.of(PONG)[1]
 
     def refused(self):
         """The reason why the far end sends this peer away: its code, and its words."""

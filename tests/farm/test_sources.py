@@ -1,6 +1,7 @@
 """Sources that die: in the middle of an event, in the middle of a run, for a while or for good."""
 
 import contextlib
+import signal
 import socket
 import threading
 
@@ -51,6 +52,29 @@ def test_one_that_dies_amid_an_event_and_comes_back(farm, tmp_path):
     page = controller.page()
     assert page["events"]["duplicates"] == 50
     ledger.agrees(page, ledger.balances(tmp_path, EVENTS, 3))
+
+
+def test_one_that_is_to_end_counts_answers_that_come_all_at_once(farm):
+    """As from a controller that was started again: all that was given to the one before has its verdict in one packet."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(60)
+        source = farm.source(f"127.0.0.1:{listener.getsockname()[1]}", "--size", "100", "--drain", "60s")
+        with peer.Peer(listener, within=60) as link:
+            link.of(peer.HELLO)
+            link.send(peer.hello(peer.CONTROLLER, credits=1000, window=1 << 24))
+            given = [link.of(peer.EVENT)[1] for _ in range(1000)]
+            source.signal(signal.SIGTERM)
+            # It has no credit for another event, and looks up meanwhile.
+            pings = iter(range(20))
+            command.wait_until(lambda: link.answered(next(pings)) == 19, "it has answered twenty times")
+            with contextlib.suppress(peer.Gone):
+                link.send(*(peer.token(number, peer.ACCEPTED) for number in given))
+                while True:
+                    # What it gave before it had the signal.
+                    given.append(link.of(peer.EVENT)[1])
+                    link.send(peer.token(given[-1], peer.ACCEPTED))
+    assert source.done() == 0, source.text()
+    assert ledger.given(source) == len(given)
 
 
 def test_one_that_is_killed_and_started_again(farm, tmp_path):

@@ -30,7 +30,7 @@ pub trait Attendant {
         None
     }
 
-    /// Returns whether the thread is to end although `stop` is not set.
+    /// Returns whether the thread is to end although `stop` is not set. Called before each turn, and once more at the end.
     fn is_over(&self, machine: &Self::Machine) -> bool {
         let _ = machine;
         false
@@ -41,7 +41,8 @@ pub trait Attendant {
         None
     }
 
-    /// Returns whether a machine that is to stop has nothing left to answer, apart from bytes that it has handed over.
+    /// Returns whether a machine that is to stop has nothing left to answer, apart from bytes that it has handed over. It is asked
+    /// when all events have been told.
     fn is_drained(&self, machine: &Self::Machine) -> bool {
         let _ = machine;
         true
@@ -104,23 +105,16 @@ pub(crate) fn attend<A: Attendant, T: Transport>(
             endpoint.transport_mut().stop_listening();
             commands.extend(attendant.drain());
         }
-        match end {
-            Some(end) if now >= end => {
-                // The reply to the request that stopped this still goes out.
-                commands.drain(..).for_each(|command| endpoint.command(command));
-                return endpoint.step(Wait::Never, now, &mut |_| {});
-            }
-            Some(_)
-                if commands.is_empty()
-                    && attendant.is_drained(endpoint.machine())
-                    && endpoint.transport().backlog() == 0 =>
-            {
-                return Ok(());
-            }
-            None | Some(_) => {}
-        }
-        if attendant.is_over(endpoint.machine()) {
-            return Ok(());
+        let is_late = end.is_some_and(|end| now >= end);
+        let is_drained = || {
+            let has_nothing = commands.is_empty() && !endpoint.has_events();
+            has_nothing && attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0
+        };
+        if attendant.is_over(endpoint.machine()) || is_late || end.is_some() && is_drained() {
+            // The reply to the request that stopped this still goes out, and what the machine knows is told.
+            commands.drain(..).for_each(|command| endpoint.command(command));
+            endpoint.tell_all(&mut |event| drop(attendant.told(event)))?;
+            return if is_late { endpoint.step(Wait::Never, now, &mut |_| {}) } else { Ok(()) };
         }
         while let Some(command) = attendant.wanted(endpoint.attended()) {
             commands.push(command);

@@ -96,6 +96,21 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         self.has_heard
     }
 
+    /// Returns whether the machine has events that were not told yet: only so many are told in one turn.
+    pub(crate) fn has_events(&self) -> bool {
+        self.has_events
+    }
+
+    /// Tells all events that the machine has, and sends what it has to send; nothing is received.
+    pub(crate) fn tell_all(&mut self, told: &mut dyn FnMut(M::Event)) -> io::Result<()> {
+        loop {
+            self.pump(told)?;
+            if !self.has_events {
+                return Ok(());
+            }
+        }
+    }
+
     /// Has an idle machine polled again, at the time that it is now.
     #[inline]
     fn wake(&mut self) {

@@ -17,5 +17,6 @@ mod stopping;
 mod streams;
 mod tcp_counters;
 mod together;
+mod told;
 mod turns;
 mod woken;
