@@ -42,7 +42,7 @@ pub trait Attendant {
     }
 
     /// Returns whether a machine that is to stop has nothing left to answer, apart from bytes that it has handed over. It is asked
-    /// when all events have been told.
+    /// when all events have been told, and no message waits for the next round.
     fn is_drained(&self, machine: &Self::Machine) -> bool {
         let _ = machine;
         true
@@ -107,7 +107,7 @@ pub(crate) fn attend<A: Attendant, T: Transport>(
         }
         let is_late = end.is_some_and(|end| now >= end);
         let is_drained = || {
-            let has_nothing = commands.is_empty() && !endpoint.has_events();
+            let has_nothing = commands.is_empty() && !endpoint.is_interrupted();
             has_nothing && attendant.is_drained(endpoint.machine()) && endpoint.transport().backlog() == 0
         };
         if attendant.is_over(endpoint.machine()) || is_late || end.is_some() && is_drained() {

@@ -96,9 +96,9 @@ impl<M: Machine, T: Transport> Endpoint<M, T> {
         self.has_heard
     }
 
-    /// Returns whether the machine has events that were not told yet: only so many are told in one turn.
-    pub(crate) fn has_events(&self) -> bool {
-        self.has_events
+    /// Returns whether the machine was interrupted in the last turn, which is limited: it may have more to tell or to send.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.has_events || self.goes_on
     }
 
     /// Tells all events that the machine has, and sends what it has to send; nothing is received.

@@ -1,8 +1,14 @@
-//! A server that ends has told its attendant everything that its machine knew, however much that is.
+//! A server that ends has told its attendant everything that its machine knew, and sent what it had to send, however much that is.
 
+use crate::echo;
+
+use echo::{TIMEOUT, anywhere};
 use hodo_io::{Attendant, ServeOptions, Server, Stop};
-use hodo_machine::{Input, Instant, Machine, Outbox, Output};
+use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer};
 use std::cell::Cell;
+use std::io::Read;
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Far more events than are told in one turn.
@@ -86,4 +92,76 @@ fn one_whose_time_is_over_has_told_everything() {
 #[test]
 fn one_that_ends_by_itself_has_told_everything() {
     assert_eq!(served(LONG, false, false, true), EVENTS);
+}
+
+/// A machine that greets whoever connects, and has many messages for it once it is to stop.
+#[derive(Default)]
+struct Owing {
+    to: Option<Peer>,
+    messages: u32,
+    is_blocked: bool,
+}
+
+/// More messages than one peer is sent in a round.
+const MESSAGES: u32 = 5000;
+
+impl Machine for Owing {
+    type Command = ();
+    type Event = ();
+
+    fn handle(&mut self, _: Instant, input: Input<'_, ()>) {
+        match input {
+            Input::Opened(peer, _) => (self.to, self.messages) = (Some(peer), 1),
+            Input::Blocked(_) => self.is_blocked = true,
+            Input::Drained(_) => self.is_blocked = false,
+            Input::Command(()) => self.messages = MESSAGES,
+            _ => {}
+        }
+    }
+
+    fn poll(&mut self, _: Instant, out: &mut Outbox) -> Output<()> {
+        match self.to {
+            Some(peer) if self.messages > 0 && !self.is_blocked => {
+                self.messages -= 1;
+                out.copy(b"x");
+                Output::Send(peer)
+            }
+            _ => Output::Idle(None),
+        }
+    }
+}
+
+/// Leaves it to the server to send what its machine has.
+struct Sending;
+
+impl Attendant for Sending {
+    type Machine = Owing;
+
+    fn told(&mut self, (): ()) -> Option<()> {
+        None
+    }
+
+    fn drain(&mut self) -> Option<()> {
+        Some(())
+    }
+}
+
+#[test]
+fn one_that_is_drained_has_sent_everything() {
+    let server =
+        Server::bind(&Address::Tcp(anywhere()), ServeOptions::default()).expect("a free port").with_drain(LONG);
+    let Address::Tcp(at) = server.address().clone() else { panic!("it is TCP") };
+    let stop = Stop::new(false);
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| server.attend(|_| (Owing::default(), Sending), &stop));
+        let mut client = TcpStream::connect(at).expect("it listens");
+        client.set_read_timeout(Some(TIMEOUT)).expect("an option");
+        let greeted = client.read_exact(&mut [0]);
+        stop.store(true, Ordering::Relaxed);
+        greeted.expect("it greets");
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).expect("it ends in order");
+        assert_eq!(received.len(), MESSAGES as usize);
+        serving.join().expect("no panic").expect("it ends in order");
+    });
 }
