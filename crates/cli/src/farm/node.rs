@@ -5,20 +5,18 @@ use super::spread;
 use crate::serve::at_the_end_of_stdin;
 use crate::{Error, Outcome, interrupt};
 use clap::Args;
+use hodo_farm_host::Deciding;
 use hodo_farm_host::machines::NodeConfig;
 use hodo_farm_host::machines::emulation::{Accept, Decisions, Spread};
 use hodo_farm_host::machines::node::Decide;
 use hodo_farm_host::node::{self, NodeSettings};
-use hodo_farm_host::process::{instance, wire_length};
+use hodo_farm_host::process::wire_length;
 use hodo_farm_host::programs::{Programs, Started};
 use hodo_machine::Address;
 use hodo_measure::units;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::Duration;
-
-/// Events that are here for each that is being decided, so that none is waited for.
-const CREDITS: u32 = 2;
 
 /// Decides until a signal comes.
 pub fn run(options: &NodeOptions) -> Result<Outcome, Error> {
@@ -44,15 +42,15 @@ fn config(options: &NodeOptions) -> NodeConfig {
         time: options.time,
         seed: options.seed,
     };
+    let controllers = vec![Address::Tcp(options.to); options.count as usize];
+    let node = Deciding::new(controllers, u32::from(options.deciders.workers)).node;
     NodeConfig {
-        controllers: vec![Address::Tcp(options.to); options.count as usize],
         number: options.number,
-        credits: options.credits.unwrap_or(CREDITS * u32::from(options.deciders.workers)),
+        credits: options.credits.unwrap_or(node.credits),
         weight: options.weight,
         event_max: wire_length(options.event_max),
         decide: if options.no_tokens { Decide::Nobody } else { Decide::Emulated(decisions) },
-        silence: Duration::from_secs(2),
-        instance: instance(),
+        ..node
     }
 }
 

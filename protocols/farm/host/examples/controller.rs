@@ -8,8 +8,8 @@ use hodo_farm_host::machines::NodeConfig;
 use hodo_farm_host::machines::emulation::{Accept, Decisions, GeneratorConfig, Spread};
 use hodo_farm_host::machines::node::Decide;
 use hodo_farm_host::node::{self, NodeSettings};
-use hodo_farm_host::process::{ProcessSettings, instance};
-use hodo_farm_host::{Address, Stop};
+use hodo_farm_host::process::ProcessSettings;
+use hodo_farm_host::{Address, Deciding, Stop};
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,11 +73,7 @@ fn generator() -> GeneratorConfig {
 fn node(controller: Address) -> NodeSettings {
     let decisions = Decisions { accept: Accept::Every(10), output: Vec::new().into(), time: Spread::Fixed(0), seed: 1 };
     NodeSettings {
-        config: NodeConfig {
-            decide: Decide::Emulated(decisions),
-            instance: instance(),
-            ..NodeConfig::new(vec![controller])
-        },
+        config: NodeConfig { decide: Decide::Emulated(decisions), ..Deciding::new(vec![controller], 1).node },
         programs: None,
         drain: Duration::from_secs(5),
         process: ProcessSettings::default(),

@@ -8,10 +8,9 @@ pub use settings::BuilderSettings;
 pub use status::BuilderStatus;
 
 use crate::Error;
-use crate::process::instance;
 use hodo_daemon::{Daemon, Reply};
 use hodo_farm::{Builder, BuilderConfig};
-use hodo_io::{Bell, Server, Snapshot};
+use hodo_io::{Bell, Server, Snapshot, random_bits};
 use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
 use std::net::SocketAddr;
@@ -79,7 +78,7 @@ impl BuilderDaemon {
                 told_at: Instant::ZERO,
                 discarded: Arc::clone(&discarded),
             };
-            let config = BuilderConfig { instance: instance(), ..settings.config.clone() };
+            let config = BuilderConfig { instance: random_bits(), ..settings.config.clone() };
             (Builder::new(config), thread)
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());

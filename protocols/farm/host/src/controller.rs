@@ -23,14 +23,13 @@ pub use text::uploaded;
 pub use thread::Decided;
 
 use crate::Error;
-use crate::process::instance;
 use control::OrderDispatch;
 use generator::Made;
 use hodo_daemon::{Daemon, Health};
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
-use hodo_io::{Bell, Server, Waker};
+use hodo_io::{Bell, Server, Waker, random_bits};
 use hodo_machine::Address;
 use hodo_store::{Recovered, Store};
 use pages::StatusReader;
@@ -171,7 +170,7 @@ fn config(settings: &ControllerSettings, pace: (Arc<Pace>, usize)) -> Controller
         uncommitted_max: config.uncommitted_max.filter(|_| settings.store.is_some()),
         uncommitted_bytes_max: config.uncommitted_bytes_max / settings.threads as u64,
         pace: Some(pace),
-        instance: instance(),
+        instance: random_bits(),
         ..config
     }
 }

@@ -72,7 +72,8 @@ pub struct Deciding {
 }
 
 impl Deciding {
-    /// Creates the settings of a node at each of these controllers, numbered from 0, with two events at once for each decider.
+    /// Creates the settings of a node at each of these controllers, numbered from 0. Each decider has two events at once, so that
+    /// it waits for none.
     #[must_use]
     pub fn new(controllers: Vec<Address>, deciders: u32) -> Self {
         let (credits, instance) = (deciders.saturating_mul(2), random_bits());

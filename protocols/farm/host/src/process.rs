@@ -1,7 +1,7 @@
 //! Settings that every process of a farm has.
 
 use hodo_farm::wire::LENGTH_MAX;
-use hodo_io::{ServeOptions, SocketSettings, unix_time_ns};
+use hodo_io::{ServeOptions, SocketSettings};
 use hodo_machine::Wait;
 
 /// Bytes that a part of a farm receives at once: two events of 32 KiB with their headers. With many nodes on a core the
@@ -65,10 +65,4 @@ impl ProcessSettings {
 #[must_use]
 pub fn wire_length(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).min(LENGTH_MAX)
-}
-
-/// Returns a number that differs each time a program starts.
-#[must_use]
-pub fn instance() -> u64 {
-    unix_time_ns() ^ (u64::from(std::process::id()) << 40)
 }

@@ -1,13 +1,13 @@
 //! A source: gives events, made or recorded, to a builder or to the controller.
 
 use crate::Error;
-use crate::process::{ProcessSettings, instance};
+use crate::process::ProcessSettings;
 use crate::replay::{Replay, ReplaySettings};
 use hodo_farm::emulation::{Generator, GeneratorConfig};
 use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Next, Ranges, Source, SourceConfig, Supply};
-use hodo_io::{Attendant, Server, Stop};
+use hodo_io::{Attendant, Server, Stop, random_bits};
 use hodo_machine::{Address, Instant, Transport};
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -69,7 +69,7 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     let datagram = settings.datagram;
     let transport = if datagram.is_some() { Transport::Datagram } else { Transport::Stream };
     let (to, run) = (Address::of(transport, settings.to), settings.run.unwrap_or(1));
-    let config = SourceConfig { instance: instance(), datagram, ..SourceConfig::new(to, settings.number, run) };
+    let config = SourceConfig { instance: random_bits(), datagram, ..SourceConfig::new(to, settings.number, run) };
     let mut summary = Summary { is_udp: datagram.is_some(), ..Summary::default() };
     let thread = SourceThread { over: false, replays, summary: &mut summary };
     let make = || (Source::new(config, supply), thread);

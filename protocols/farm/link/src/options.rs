@@ -100,14 +100,11 @@ impl FarmOptions {
             seed: 1,
         };
         NodeConfig {
-            controllers: Vec::new(),
-            number: 0,
             credits: CREDITS,
-            weight: 1,
             event_max,
             decide: Decide::Emulated(decisions),
             silence: SILENCE,
-            instance: 0,
+            ..NodeConfig::new(Vec::new())
         }
     }
 

@@ -6,12 +6,11 @@
 
 use super::shape::Shape;
 use hodo_farm::emulation::Generator;
-use hodo_farm::node::{Command, Decide, Event};
+use hodo_farm::node::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{self as farm, Next, Node, NodeConfig, Supply};
 use hodo_farm_host::Error;
-use hodo_farm_host::process::instance;
-use hodo_io::{Attendant, Server, Stop};
+use hodo_io::{Attendant, Server, Stop, random_bits};
 use hodo_machine::{Address, Instant};
 use std::collections::LinkedList;
 use std::net::SocketAddr;
@@ -87,14 +86,10 @@ impl Supply for Supplied {
 /// Moves the generator's events into the queue until `stop` is set.
 pub fn fill(queue: &Queue, shape: &Shape, generator: SocketAddr, stop: &Stop) -> Result<(), Error> {
     let config = NodeConfig {
-        controllers: vec![Address::Tcp(generator)],
-        number: 0,
         credits: CREDITS,
-        weight: 1,
         event_max: shape.size as u32,
-        decide: Decide::Application,
-        silence: Duration::from_secs(2),
-        instance: instance(),
+        instance: random_bits(),
+        ..NodeConfig::new(vec![Address::Tcp(generator)])
     };
     let make = || (Node::new(config), Filling { queue });
     Server::new(shape.serve_options())
