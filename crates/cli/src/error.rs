@@ -1,8 +1,3 @@
-use hodo_catalog as catalog;
-#[cfg(feature = "ipbus")]
-use hodo_ipbus_host::daemon::HubError;
-#[cfg(feature = "pva")]
-use hodo_pva_host::serve::ServeError;
 use std::process::ExitCode;
 
 /// The reason why a command failed.
@@ -26,100 +21,84 @@ impl Error {
     }
 }
 
-impl From<catalog::Error> for Error {
-    fn from(error: catalog::Error) -> Self {
-        match error {
-            catalog::Error::Usage(text) => Error::Usage(text),
-            other => Error::Failed(other.to_string()),
-        }
+/// An error of a library that ends a command.
+trait Cause: std::fmt::Display {
+    /// Returns whether the command line, or a file that it names, is wrong.
+    fn is_usage(&self) -> bool {
+        false
     }
 }
 
-impl From<hodo_daemon::Error> for Error {
-    fn from(error: hodo_daemon::Error) -> Self {
-        Error::Failed(error.to_string())
+impl<C: Cause> From<C> for Error {
+    fn from(cause: C) -> Self {
+        let text = cause.to_string();
+        if cause.is_usage() { Error::Usage(text) } else { Error::Failed(text) }
     }
 }
+
+impl Cause for hodo_catalog::Error {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Usage(_))
+    }
+}
+
+impl Cause for hodo_daemon::Error {}
 
 #[cfg(feature = "farm")]
-impl From<hodo_farm_host::Error> for Error {
-    fn from(error: hodo_farm_host::Error) -> Self {
-        match error {
-            hodo_farm_host::Error::Settings(why) => Error::Usage(why),
-            other => Error::Failed(other.to_string()),
-        }
+impl Cause for hodo_store::Error {}
+
+#[cfg(feature = "farm")]
+impl Cause for hodo_farm_host::Error {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Settings(_))
     }
 }
 
 #[cfg(feature = "ipbus")]
-impl From<hodo_ipbus_host::registers::Error> for Error {
-    fn from(error: hodo_ipbus_host::registers::Error) -> Self {
-        match error {
-            hodo_ipbus_host::registers::Error::Usage(text) => Error::Usage(text),
-            hodo_ipbus_host::registers::Error::Failed(text) => Error::Failed(text),
-        }
+impl Cause for hodo_ipbus_host::registers::Error {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Usage(_))
     }
 }
 
 #[cfg(feature = "ipbus")]
-impl From<HubError> for Error {
-    fn from(error: HubError) -> Self {
-        match error {
-            HubError::AllowList { .. } | HubError::Trace { .. } => Error::Usage(error.to_string()),
-            other => Error::Failed(other.to_string()),
-        }
+impl Cause for hodo_ipbus_host::daemon::HubError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::AllowList { .. } | Self::Trace { .. })
     }
 }
 
 #[cfg(feature = "pva")]
-impl From<ServeError> for Error {
-    fn from(error: ServeError) -> Self {
-        match error {
-            ServeError::File(why) => Error::Usage(why),
-            other => Error::Failed(other.to_string()),
+impl Cause for hodo_pva_host::serve::ServeError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::File(_))
+    }
+}
+
+#[cfg(feature = "spacewire")]
+impl Cause for hodo_spacewire_host::network::PlanError {
+    fn is_usage(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(feature = "spacewire")]
+impl Cause for hodo_spacewire_host::bridge::BridgeError {}
+
+#[cfg(feature = "spacewire")]
+impl Cause for hodo_spacewire_host::session::SessionError {
+    fn is_usage(&self) -> bool {
+        matches!(self, Self::Port(_))
+    }
+}
+
+#[cfg(feature = "spacewire")]
+impl Cause for hodo_spacewire_host::session::RmapError {
+    fn is_usage(&self) -> bool {
+        match self {
+            Self::Session(why) => why.is_usage(),
+            other => matches!(other, Self::Request(_)),
         }
-    }
-}
-
-#[cfg(feature = "spacewire")]
-impl From<hodo_spacewire_host::network::PlanError> for Error {
-    fn from(error: hodo_spacewire_host::network::PlanError) -> Self {
-        Error::Usage(error.to_string())
-    }
-}
-
-#[cfg(feature = "spacewire")]
-impl From<hodo_spacewire_host::bridge::BridgeError> for Error {
-    fn from(error: hodo_spacewire_host::bridge::BridgeError) -> Self {
-        Error::Failed(error.to_string())
-    }
-}
-
-#[cfg(feature = "spacewire")]
-impl From<hodo_spacewire_host::session::SessionError> for Error {
-    fn from(error: hodo_spacewire_host::session::SessionError) -> Self {
-        match error {
-            hodo_spacewire_host::session::SessionError::Port(why) => Error::Usage(why.to_string()),
-            other => Error::Failed(other.to_string()),
-        }
-    }
-}
-
-#[cfg(feature = "spacewire")]
-impl From<hodo_spacewire_host::session::RmapError> for Error {
-    fn from(error: hodo_spacewire_host::session::RmapError) -> Self {
-        match error {
-            hodo_spacewire_host::session::RmapError::Session(why) => why.into(),
-            hodo_spacewire_host::session::RmapError::Request(why) => Error::Usage(why.to_string()),
-            other => Error::Failed(other.to_string()),
-        }
-    }
-}
-
-#[cfg(feature = "farm")]
-impl From<hodo_store::Error> for Error {
-    fn from(error: hodo_store::Error) -> Self {
-        Error::Failed(error.to_string())
     }
 }
 
