@@ -9,6 +9,9 @@ use hodo_measure::{
     Verdict,
 };
 
+/// How long each row was measured.
+const ELAPSED_S: f64 = 2.0;
+
 /// Rates, latencies, channels, random sizes and a schedule, over two protocols, with losses and doubtful verdicts.
 pub(crate) fn document() -> Document {
     let sizes = [64, 512, 4096, 32_768, 131_072, 1 << 20];
@@ -20,7 +23,7 @@ pub(crate) fn document() -> Document {
         state: State::Drifting,
         text: "the rate fell by 31 % from the first quarter to the last: a longer run would find less".into(),
     };
-    measurements[14].intervals = intervals(2.0, |t| 43e9 * (1.0 - 0.18 * t), 131_072);
+    measurements[14].intervals = intervals(40, |t| 43e9 * (1.0 - 0.18 * t), 131_072);
     measurements.extend([1, 10, 100, 1000, 10_000].map(channels));
     measurements.extend([60, 300, 540, 780, 1020].map(random));
     measurements.extend([64, 1024, 8192].map(udp));
@@ -158,7 +161,7 @@ fn udp(size: u64) -> Measurement {
     m.limit.as_mut().expect("plan() sets one").binds = Binding::Cpu;
     if size == 8192 {
         m.verdict = Verdict { state: State::Bimodal, text: "the rate jumps between 24 and 36 Gbit/s".into() };
-        m.intervals = intervals(2.0, |t| if ((t * 4.0) as u32).is_multiple_of(2) { 24e9 } else { 36e9 }, size);
+        m.intervals = intervals(40, |t| if ((t * 4.0) as u32).is_multiple_of(2) { 24e9 } else { 36e9 }, size);
     }
     m
 }
@@ -180,7 +183,7 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
         repeats: 5,
         operations: (rate * 2.0) as u64,
         payload_bytes: (rate * 2.0) as u64 * size,
-        elapsed_s: 2.0,
+        elapsed_s: ELAPSED_S,
         rate: Rate { operations_per_s: estimate(rate), payload_bits_per_s: estimate(bits) },
         limit: Some(Limit {
             payload_bits_per_s: Some((bits / share).round()),
@@ -204,7 +207,7 @@ fn plan(protocol: &str, test: Test, mode: Mode, size: u64, rate: f64, share: f64
             spread: 0.04,
             shape: format!("32 in flight of {size} B"),
         }),
-        intervals: intervals(2.0, |t| bits * (1.0 + 0.02 * (t * 23.0).sin()), size),
+        intervals: intervals(PIECES, |t| bits * (1.0 + 0.02 * (t * 23.0).sin()), size),
         ..Plan::one(mode, size as u32).unmeasured(protocol, "tcp://127.0.0.1:4242", verdict)
     }
 }
@@ -237,10 +240,12 @@ fn cpu(local: f64, remote: f64, rate: f64) -> Cpu {
     }
 }
 
-fn intervals(elapsed_s: f64, bits_per_s: impl Fn(f64) -> f64, size: u64) -> Vec<Interval> {
-    const COUNT: u32 = 40;
-    let length_s = elapsed_s / f64::from(COUNT);
-    (1..=COUNT)
+/// So few pieces are enough where nothing depends on how the rate changes.
+const PIECES: u32 = 4;
+
+fn intervals(pieces: u32, bits_per_s: impl Fn(f64) -> f64, size: u64) -> Vec<Interval> {
+    let length_s = ELAPSED_S / f64::from(pieces);
+    (1..=pieces)
         .map(|piece| {
             let t_s = f64::from(piece) * length_s;
             let payload_bytes = (bits_per_s(t_s) * length_s / 8.0) as u64;
