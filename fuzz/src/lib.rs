@@ -34,7 +34,7 @@ pub struct Target {
     pub slowness: u64,
 }
 
-/// Every target. A new one needs a line here, a folder in `corpus/`, and a file and a table in `libfuzzer/`.
+/// Every target. A new one needs a line here, its name in `tests/replay.rs`, and a folder in `corpus/`.
 pub const TARGETS: &[Target] = &[
     Target { name: "frames", run: shared::frames, slowness: 1 },
     Target { name: "cursor", run: shared::cursor, slowness: 1 },

@@ -52,16 +52,12 @@ fn replay(target: &Target) {
 }
 
 #[test]
-fn every_target_is_replayed_and_has_a_libfuzzer_binary_and_every_corpus_a_target() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let manifest = fs::read_to_string(here.join("libfuzzer/Cargo.toml")).expect("libfuzzer/Cargo.toml is there");
+fn every_target_is_replayed_and_every_corpus_has_a_target() {
     for Target { name, .. } in TARGETS {
         assert!(REPLAYED.contains(name), "`{name}` is not in `replayed!`");
-        let binary = fs::read_to_string(here.join(format!("libfuzzer/fuzz_targets/{name}.rs"))).unwrap_or_default();
-        assert!(binary.contains(&format!("\"{name}\"")), "libfuzzer/fuzz_targets/{name}.rs does not run `{name}`");
-        assert!(manifest.contains(&format!("name = \"{name}\"")), "libfuzzer/Cargo.toml has no [[bin]] for `{name}`");
     }
-    for entry in fs::read_dir(here.join("corpus")).expect("corpus/ is there").flatten() {
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")).expect("corpus/ is there").flatten()
+    {
         let name = entry.file_name().to_string_lossy().into_owned();
         assert!(hodo_fuzz::target(&name).is_some(), "corpus/{name} belongs to no target");
     }

@@ -1,3 +1,0 @@
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| (hodo_fuzz::target("raw_wire").expect("it is in the table").run)(input));
