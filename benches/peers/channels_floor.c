@@ -4,35 +4,15 @@
  *
  * Everything is on 127.0.0.1. Prints JSON: the processor time of an exchange at both ends.
  */
-#define _GNU_SOURCE
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "common.h"
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { ROOM = 1 << 16, EVENTS = 256, SPARE = 100 };
 
 static char bytes[ROOM];
 static struct epoll_event ready[EVENTS];
-
-static void need(int ok, const char *what) {
-    if (ok)
-        return;
-    perror(what);
-    exit(1);
-}
-
-static double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec * 1e-9;
-}
 
 static double used_s(void) {
     struct rusage used;
@@ -42,7 +22,6 @@ static double used_s(void) {
 
 static void watch(int poller, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
-    need(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "TCP_NODELAY");
     need(epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) == 0, "epoll_ctl");
 }
 
@@ -52,6 +31,7 @@ static void far_end(int listener, int channels, int tell) {
     for (int index = 0; index < channels; index++) {
         int fd = accept(listener, NULL, NULL);
         need(fd >= 0, "accept");
+        without_delay(fd);
         watch(poller, fd);
     }
     double before = -1;
@@ -78,18 +58,15 @@ int main(int count, char **words) {
     int channels = atoi(words[1]), size = atoi(words[2]), tell[2];
     struct rlimit most = {channels + SPARE, channels + SPARE};
     need(setrlimit(RLIMIT_NOFILE, &most) == 0, "descriptors");
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof at;
-    int listener = socket(AF_INET, SOCK_STREAM, 0), poller = epoll_create1(0), *fds = calloc(channels, sizeof *fds);
-    need(bind(listener, (void *)&at, sizeof at) == 0 && listen(listener, channels) == 0, "listen");
-    need(getsockname(listener, (void *)&at, &length) == 0 && pipe(tell) == 0, "getsockname");
+    struct sockaddr_in at;
+    int listener = listen_anywhere(channels, &at), poller = epoll_create1(0), *fds = calloc(channels, sizeof *fds);
+    need(pipe(tell) == 0, "pipe");
     pid_t child = fork();
     need(child >= 0, "fork");
     if (child == 0)
         far_end(listener, channels, tell[1]);
     for (int index = 0; index < channels; index++) {
-        fds[index] = socket(AF_INET, SOCK_STREAM, 0);
-        need(connect(fds[index], (void *)&at, sizeof at) == 0, "connect");
+        fds[index] = join(at);
         watch(poller, fds[index]);
     }
     double before = used_s(), end = now_s() + atof(words[3]), far;

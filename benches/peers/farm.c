@@ -22,22 +22,12 @@
  *
  * An event is a header of 12 bytes and the payload; a token 28 bytes and its data. Prints one line of JSON.
  */
-#define _GNU_SOURCE
 #include "farm.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
-#include <netinet/tcp.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { WINDOW_S = 10, WINDOWS_MAX = 10000 };
 
@@ -52,21 +42,8 @@ static _Atomic uint64_t last_event;
 
 /* Small things that every version uses */
 
-void need(int ok, const char *what) {
-    if (ok)
-        return;
-    perror(what);
-    exit(1);
-}
-
-double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
 /* The calling thread, on the processor of this node or shard, where processors were given. */
-void run_on(int number) {
+void run_on_its_cpu(int number) {
     if (options.sched_batch)
         need(sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}) == 0, "SCHED_BATCH");
     if (!options.cpu_count)
@@ -132,7 +109,7 @@ static void make_pool(void) {
 /* Connections */
 
 static void set_up(int fd) {
-    need(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "TCP_NODELAY");
+    without_delay(fd);
     const char *congestion = options.congestion;
     if (congestion)
         need(setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion, strlen(congestion)) == 0, "TCP_CONGESTION");
@@ -142,8 +119,8 @@ static void set_up(int fd) {
     }
 }
 
-static struct sockaddr_in place(const char *text) {
-    struct sockaddr_in at = {.sin_family = AF_INET};
+static struct sockaddr_in place_of(const char *text) {
+    struct sockaddr_in at = place(0);
     char host[64] = "127.0.0.1";
     int port = 0;
     need(!text || sscanf(text, "%63[0-9.]:%d", host, &port) == 2, "HOST:PORT");
@@ -153,7 +130,7 @@ static struct sockaddr_in place(const char *text) {
 }
 
 int tcp_listen(void) {
-    struct sockaddr_in at = place(options.listen);
+    struct sockaddr_in at = place_of(options.listen);
     socklen_t length = sizeof at;
     listener = socket(AF_INET, SOCK_STREAM, 0);
     need(setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) == 0, "SO_REUSEADDR");
@@ -179,7 +156,7 @@ void tcp_accept(int count) {
 }
 
 int tcp_connect(int number, int port) {
-    struct sockaddr_in at = place(options.to);
+    struct sockaddr_in at = place_of(options.to);
     if (port)
         at.sin_port = htons(port);
     int fd = socket(AF_INET, SOCK_STREAM, 0);
@@ -218,7 +195,7 @@ static int start_nodes(const struct version *version) {
         is_node = 1;
         need(read(gate[0], &port, sizeof port) == sizeof port, "the port");
         close(gate[0]), close(gate[1]);
-        run_on(number);
+        run_on_its_cpu(number);
         version->node(number, port);
         exit(0);
     }
@@ -352,7 +329,7 @@ int main(int count, char **words) {
         if (!options.to)
             usage();
         is_node = 1;
-        run_on(options.number);
+        run_on_its_cpu(options.number);
         version_of("v2")->node(options.number, 0);
     }
     const struct version *version = version_of(options.mode);

@@ -1,11 +1,7 @@
 /* What the peers of the event farm have in common: see farm.c. */
-#ifndef FARM_H
-#define FARM_H
-
+#pragma once
+#include "common.h"
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
 enum { HEADER = 12, TOKEN = 28, NODES_MAX = 1024, CPUS_MAX = 64, BATCH_MAX = 64 };
 
@@ -42,9 +38,7 @@ struct version {
 extern const struct version zeromq;
 extern const struct version shards;
 
-void need(int ok, const char *what);
-double now_s(void);
-void run_on(int number);
+void run_on_its_cpu(int number);
 void start(void *(*thread)(void *), void *argument);
 int tcp_listen(void);
 void tcp_accept(int count);
@@ -56,5 +50,3 @@ uint64_t next_event(void);
 uint32_t token_data_after(uint64_t count, int number);
 
 static inline void count_event(struct node *node) { atomic_fetch_add_explicit(&node->events, 1, memory_order_relaxed); }
-
-#endif

@@ -1,13 +1,7 @@
 /* What a controller can reach: threads that share nothing, each with its nodes, each with its epoll. See farm.c. */
-#define _GNU_SOURCE
 #include "farm.h"
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { ROOM = 1 << 17 };
 
@@ -94,7 +88,7 @@ static void *shard(void *argument) {
     /* Each shard has its own part of the numbers, and begins in its own part of the pool. */
     uint64_t last = ((uint64_t)number << 48) + (uint64_t)number * options.pool / options.shards;
     struct epoll_event ready[NODES_MAX];
-    run_on(number);
+    run_on_its_cpu(number);
     for (int at = number; at < options.nodes; at += options.shards) {
         struct epoll_event what = {.events = EPOLLIN, .data.u32 = at};
         need(epoll_ctl(poller, EPOLL_CTL_ADD, nodes[at].fd, &what) == 0, "epoll_ctl");

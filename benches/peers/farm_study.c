@@ -1,13 +1,8 @@
 /* The study's three versions: see farm.c. */
-#define _GNU_SOURCE
 #include "farm.h"
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* Nodes */
 
@@ -66,7 +61,7 @@ static int receive_token(int fd, char *data) {
 static void *serve(void *argument) {
     struct node *node = argument;
     char *data = malloc(options.token_data);
-    run_on(node - nodes);
+    run_on_its_cpu(node - nodes);
     for (;;) {
         if (receive_token(node->fd, data))
             count_event(node);
@@ -77,7 +72,7 @@ static void *serve(void *argument) {
 
 static void *pour(void *argument) {
     struct node *node = argument;
-    run_on(node - nodes);
+    run_on_its_cpu(node - nodes);
     for (;;) {
         send_next(node->fd);
         count_event(node);

@@ -4,10 +4,6 @@
  * is one message that points into the pool: no copy before the system call.
  */
 #include "farm.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 #include <zmq.h>
 
 static void *router;

@@ -12,44 +12,14 @@
  * NEAR, HUB and FAR are processors, as 0 or 0,1. Everything is on 127.0.0.1. Prints JSON.
  */
 #include "floor.h"
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/tcp.h>
-#include <sched.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { READ = 12, HUB_READ = 24, HUB_ANSWER = 28, ROOM = 1 << 16, TIMES_MAX = 1 << 23, WARM_UP = 2000 };
 
 int flags;
-
-void need(int ok, const char *what) {
-    if (ok)
-        return;
-    perror(what);
-    exit(1);
-}
-
-double now_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
-static void run_on(const char *cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (; cpu; cpu = strchr(cpu, ',') ? strchr(cpu, ',') + 1 : NULL)
-        CPU_SET(atoi(cpu), &set);
-    need(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
-}
 
 static void wait_as(const char *how) { flags = strcmp(how, "spin") == 0 ? MSG_DONTWAIT : 0; }
 
@@ -78,33 +48,24 @@ static int receive(int fd, char *bytes, size_t count) {
     return 1;
 }
 
-struct sockaddr_in place(int port) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port)};
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return at;
-}
-
-void without_delay(int fd) { need(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)) == 0, "TCP_NODELAY"); }
-
 /* Two connected sockets: ours and the far end's. */
 static void pair(int is_tcp, int fds[2]) {
-    struct sockaddr_in at = place(0), back = place(0);
-    socklen_t length = sizeof at;
-    int kind = is_tcp ? SOCK_STREAM : SOCK_DGRAM, first = socket(AF_INET, kind, 0);
-    need(bind(first, (void *)&at, sizeof at) == 0 && getsockname(first, (void *)&at, &length) == 0, "bind");
-    need(!is_tcp || listen(first, 1) == 0, "listen");
-    fds[0] = socket(AF_INET, kind, 0);
-    need(is_tcp || bind(fds[0], (void *)&back, sizeof back) == 0, "bind");
-    need(connect(fds[0], (void *)&at, sizeof at) == 0, "connect");
+    struct sockaddr_in at[2] = {place(0), place(0)};
     if (is_tcp) {
-        need((fds[1] = accept(first, NULL, NULL)) >= 0, "accept");
-        without_delay(fds[0]), without_delay(fds[1]);
-    } else {
-        need(getsockname(fds[0], (void *)&back, &length) == 0, "getsockname");
-        need(connect(fds[1] = first, (void *)&back, sizeof back) == 0, "connect");
-        for (int end = 0; end < 2; end++)
-            setsockopt(fds[end], SOL_SOCKET, SO_RCVBUF, &(int){4 << 20}, sizeof(int));
+        int listener = listen_anywhere(1, at);
+        fds[0] = join(at[0]);
+        need((fds[1] = accept(listener, NULL, NULL)) >= 0, "accept");
+        without_delay(fds[1]);
+        return;
     }
+    for (int end = 0; end < 2; end++) {
+        socklen_t length = sizeof *at;
+        need(bind(fds[end] = socket(AF_INET, SOCK_DGRAM, 0), (void *)&at[end], length) == 0, "bind");
+        need(getsockname(fds[end], (void *)&at[end], &length) == 0, "getsockname");
+        setsockopt(fds[end], SOL_SOCKET, SO_RCVBUF, &(int){4 << 20}, sizeof(int));
+    }
+    for (int end = 0; end < 2; end++)
+        need(connect(fds[end], (void *)&at[!end], sizeof *at) == 0, "connect");
 }
 
 /* Answers each message, until it is killed or its stream ends. */
@@ -192,12 +153,8 @@ static void window(int fd, size_t out, size_t back, long most, double seconds) {
 static void hub(int port, int board, double seconds) {
     struct { uint32_t bytes, host; uint16_t port, words; uint32_t packet, read, address; } ask = {
         htonl(20), htonl(INADDR_LOOPBACK), htons(board), htons(3), 0x200000F0, 0x2000010F, 0x10};
-    struct sockaddr_in at = place(port);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    need(connect(fd, (void *)&at, sizeof at) == 0, "connect");
-    without_delay(fd);
     /* Length of the chunk; length, place and error of the packet; the packet. */
-    ping(fd, (char *)&ask, sizeof ask, 4 + 12 + 12, seconds);
+    ping(join(place(port)), (char *)&ask, sizeof ask, 4 + 12 + 12, seconds);
 }
 
 int main(int count, char **words) {

@@ -4,10 +4,6 @@
  * only if the number is the next one; a resend request brings a kept reply; a status request the 16 words of status.
  */
 #include "floor.h"
-#include <arpa/inet.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 enum { BUFFERS = 16, WORDS = 368, MTU = 4 * WORDS, MEMORY = 1 << 20 };
 enum { READ, WRITE, READ_FIFO, WRITE_FIFO, RMW_BITS, RMW_SUM };

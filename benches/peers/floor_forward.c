@@ -5,22 +5,9 @@
  * (recvmmsg), one for all that go out (UDP_SEGMENT), one for all the replies of a client.
  */
 #include "floor.h"
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netinet/udp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 
 enum { IN_FLIGHT = 16, PACKET_MAX = 1500, CLIENTS = 64, ROOM = 1 << 18, CHUNKS = 1 << 10, QUEUE = 1 << 12 };
 /* The headers of a chunk, of a packet in it, and of a reply in it. */
@@ -208,19 +195,11 @@ static size_t fill(unsigned char *to, int board_port, int reads) {
     return at - to;
 }
 
-static int join(int port) {
-    struct sockaddr_in at = place(port);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    need(connect(fd, (void *)&at, sizeof at) == 0, "connect");
-    without_delay(fd);
-    return fd;
-}
-
 void blocks(int port, int board_port, int reads, double seconds) {
     enum { FLYING = 20 };
     static unsigned char chunk[8192], came[ROOM];
     size_t out = fill(chunk, board_port, reads), back = CHUNK + 3 * (ANSWERED + 4 * (reads ? 350 : 3)), rest = 0;
-    int fd = join(port);
+    int fd = join(place(port));
     for (int index = 0; index < FLYING; index++)
         need(send(fd, chunk, out, 0) == (ssize_t)out, "send");
     double begun = now_s(), from = 0, at = begun;
@@ -245,7 +224,7 @@ void crowd(int port, int board_port, int count, double seconds) {
             continue;
         struct { uint32_t bytes, host; uint16_t port, words; uint32_t packet, read, address; } ask = {
             htonl(20), htonl(INADDR_LOOPBACK), htons(board_port), htons(3), 0x200000F0, 0x2000010F, 0x10};
-        int fd = join(port);
+        int fd = join(place(port));
         double begun = now_s(), at = begun;
         long reads = 0;
         for (; at < begun + 0.2 + seconds; at = now_s()) {

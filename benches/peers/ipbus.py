@@ -175,7 +175,7 @@ class Bench:
         """One run of a bare client gives both figures of it."""
         with self.site(place, True) as site:
             where = [str(site.hub_port), str(site.ports[0])]
-            seen.update(self.floor("hub", *where, bare(place.wait), place.near, str(self.options.seconds)))
+            seen.update(self.floor("hub", *where, bare_wait(place.wait), place.near, str(self.options.seconds)))
         return seen
 
     def crowd_per_s(self, place, forward):
@@ -207,7 +207,7 @@ class Bench:
 
     def wanted_gbit(self, place, mode):
         out, back = (READ, PACKET) if mode == "receive" else (PACKET, READ)
-        arguments = [str(out), str(back), "16", bare(place.wait), place.near, place.far, str(self.options.seconds)]
+        arguments = [str(out), str(back), "16", bare_wait(place.wait), place.near, place.far, str(self.options.seconds)]
         floor = self.floor("window", *arguments)["messages_per_s"] * DATA * 8 / 1e9
         return min(BLOCK_GBIT, BLOCK_SHARE * floor)
 
@@ -216,11 +216,11 @@ class Bench:
 
     def relay_us(self, place):
         where = [place.near, place.hub, place.far, str(self.options.seconds)]
-        return self.floor("relay", bare(place.wait), *where)["p50_us"]
+        return self.floor("relay", bare_wait(place.wait), *where)["p50_us"]
 
     def ping_us(self, protocol, out, back, place):
         sizes = [str(out), str(back)]
-        arguments = [protocol, *sizes, bare(place.wait), place.near, place.far, str(self.options.seconds)]
+        arguments = [protocol, *sizes, bare_wait(place.wait), place.near, place.far, str(self.options.seconds)]
         return self.floor("pingpong", *arguments)["p50_us"]
 
     def uhal_us(self, place, hub=False, bare=False):
@@ -247,7 +247,7 @@ class Bench:
                 port = free_port("udp")
                 site.ports.append(port)
                 uri = f"ipbusudp-2.0://{LOOPBACK}:{port}?{faults}".rstrip("?")
-                board = [compiled("floor"), "board", str(port), bare(place.wait), place.far]
+                board = [compiled("floor"), "board", str(port), bare_wait(place.wait), place.far]
                 device = [self.options.hodo, "serve", uri, "--wait", word(self.options, place.wait)]
                 command = board if bare else ["taskset", "-c", place.far, *device]
                 stack.enter_context(background(command, "udp", port))
@@ -303,7 +303,7 @@ class Site:
         return f"chtcp-2.0://{LOOPBACK}:{self.hub_port}?target={places}"
 
 
-def bare(wait):
+def bare_wait(wait):
     """How bare sockets wait beside ours: in the same way, or they block."""
     return "block" if wait == "adaptive" else wait
 

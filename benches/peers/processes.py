@@ -73,7 +73,7 @@ def compiled(name, *libraries):
     """A program of this directory: `name.c` and `name_*.c`, compiled where they are newer than what is there."""
     sources = [HERE / f"{name}.c", *sorted(HERE.glob(f"{name}_*.c"))]
     program = HERE.parents[1] / "target" / name
-    newest = max(path.stat().st_mtime for path in [*sources, *HERE.glob(f"{name}.h")])
+    newest = max(path.stat().st_mtime for path in [*sources, *HERE.glob("*.h")])
     if not program.exists() or program.stat().st_mtime < newest:
         program.parent.mkdir(exist_ok=True)
         command = ["cc", "-O2", "-pthread", "-o", str(program), *map(str, sources), *libraries]

@@ -5,53 +5,24 @@
  *
  * Two processes spin on the processors NEAR and FAR, on 127.0.0.1 and 127.0.0.2. Prints JSON.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
-#include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
+#include "common.h"
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
-
-#ifndef UDP_GRO
-#define UDP_SEGMENT 103
-#define UDP_GRO 104
-#endif
 
 /* Base header and CRC of a packet; an acknowledgement; packets of a segmented send at most. */
 enum { AROUND = 16, ACK = 20, ROOM = 1 << 17, SEGMENTS_MAX = 60, PORT = 4799, BUFFER = 4 << 20, AHEAD = 8 };
 
 static int size, mtu, packets;
 
-static void need(int ok, const char *what) {
-    if (ok)
-        return;
-    perror(what);
-    exit(1);
-}
-
-static void run_on(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    need(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
-}
-
-static struct sockaddr_in place(int last) {
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+/* 127.0.0.1, or another `last` byte. */
+static struct sockaddr_in host(int last) {
+    struct sockaddr_in at = place(PORT);
     at.sin_addr.s_addr = htonl(0x7f000000 | last);
     return at;
 }
 
 static int open_at(int last) {
     int fd = socket(AF_INET, SOCK_DGRAM, 0), how = IP_PMTUDISC_DO, on = 1, bytes = BUFFER;
-    struct sockaddr_in at = place(last);
+    struct sockaddr_in at = host(last);
     need(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0, "bind");
     need(setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &how, sizeof how) == 0, "IP_MTU_DISCOVER");
     need(setsockopt(fd, IPPROTO_UDP, UDP_GRO, &on, sizeof on) == 0, "UDP_GRO");
@@ -62,7 +33,7 @@ static int open_at(int last) {
 static void send_bytes(int fd, int to, int bytes, int segment) {
     static char from[ROOM];
     char control[CMSG_SPACE(sizeof(unsigned short))] = {0};
-    struct sockaddr_in at = place(to);
+    struct sockaddr_in at = host(to);
     struct iovec piece = {from, bytes};
     struct msghdr message = {.msg_name = &at, .msg_namelen = sizeof at, .msg_iov = &piece, .msg_iovlen = 1};
     if (bytes > segment) {
@@ -134,19 +105,17 @@ int main(int count, char **words) {
     pid_t child = fork();
     need(child >= 0, "fork");
     if (child == 0) {
-        run_on(atoi(words[5]));
+        run_on(words[5]);
         (is_stream ? stream : exchange)(far, 1, 0, iterations);
         exit(0);
     }
-    run_on(atoi(words[4]));
+    run_on(words[4]);
     usleep(50000);
-    struct timespec began, ended;
-    clock_gettime(CLOCK_MONOTONIC, &began);
+    double began = now_s();
     (is_stream ? stream : exchange)(near, 2, 1, iterations);
-    clock_gettime(CLOCK_MONOTONIC, &ended);
+    double us = (now_s() - began) * 1e6;
     int status;
     waitpid(child, &status, 0);
-    double us = (ended.tv_sec - began.tv_sec) * 1e6 + (ended.tv_nsec - began.tv_nsec) / 1e3;
     printf("{\"us\": %.4f, \"gbit_per_s\": %.3f}\n", us / iterations, size * 8e-3 * iterations / us);
     return status != 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hodoscope beside the field's own tools, in turns, on the same processors, with the same congestion control.
 
-    cargo build --release && benches/peers/run.py                everything, about twenty minutes
+    cargo build --release && benches/peers/run.py                everything, about three quarters of an hour
     benches/peers/run.py --only '^udp' --rounds 3 --seconds 1    the cases whose name holds a pattern
     benches/peers/run.py --only ipbus                            IPbus, see ipbus.py
     benches/peers/run.py --only farm                             the event farm, see farm.py
@@ -17,7 +17,7 @@ falls out of it. Both sides wait in the same way, or the names of the case and o
 one scheduling class. Needs sockperf, iperf3, taskset, a C compiler, libzmq, fi_pingpong, ucx_perftest, and uHAL and pyspw_rmap in the Python of --python. As root, everything
 runs on the loopback interface of a network namespace of its own, with the congestion control asked for; else in the
 system's network, with the system's.
-Exit status: 0 every target met, 1 one was missed or a run failed, 2 usage.
+Exit status: 0 every target met, 1 a run failed, 2 usage, 3 a target was missed.
 """
 
 import argparse
@@ -83,7 +83,9 @@ def main():
             pathlib.Path(options.json).write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     good = sum(row["met"] is True for row in rows)
     print(f"{good} of {len(rows)} targets met" if not options.peers_only else "the peers alone: nothing to compare")
-    return 0 if options.peers_only and not any(row["errors"] for row in rows) or good == len(rows) else 1
+    if any(row["errors"] for row in rows):
+        return 1
+    return 0 if options.peers_only or good == len(rows) else 3
 
 
 def parse_arguments():
@@ -288,23 +290,28 @@ def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)} if values else None
 
 
-COLUMNS = "{:<38} {:<24} {:>7} {:>26} {:>26} {:>20} {:>8}  {}"
+# A table in Markdown, as docs/performance.md has it.
+COLUMNS = "| {:<47} | {:<24} | {:>7} | {:>24} | {:>24} | {:>20} | {:>13} | {:<6} |"
 
 
 def header():
-    figures = ("ours [min..max]", "the other's [min..max]", "ratio [min..max]")
-    return COLUMNS.format("case", "beside", "unit", *figures, "target", "")
+    names = COLUMNS.format("exchange", "beside", "unit", "ours", "the other's", "ratio", "wanted", "")
+    return f"{names}\n|---|---|--:|--:|--:|--:|--:|---|"
 
 
 def line(row):
     def show(key):
         value = row[key]
-        return "-" if value is None else f"{value['median']:.2f} [{value['min']:.2f}..{value['max']:.2f}]"
+        return "-" if value is None else "{} ({} to {})".format(*(digits(value[which]) for which in ("median", "min", "max")))
 
-    target = f"{'<=' if row['better'] == 'less' else '>='} {row['target']:.2f}"
+    target = f"at {'most' if row['better'] == 'less' else 'least'} {row['target']:.2f}"
     verdict = {True: "met", False: "missed", None: "failed" if row["errors"] else "-"}[row["met"]]
     figures = (show("ours"), show("peer"), show("ratio"))
     return COLUMNS.format(row["case"], row["beside"], row["unit"], *figures, target, verdict)
+
+
+def digits(value):
+    return f"{value:.{3 if value < 1 else 2 if value < 100 else 0}f}"
 
 
 # Where it runs
@@ -372,7 +379,7 @@ def print_facts(facts):
     print(
         f"congestion control {facts['congestion_control']}, all programs {facts['scheduling']}, loopback of {where}; near side on CPU"
         f" {facts['cpus']['near']}, far side on CPU {facts['cpus']['far']}, many connections on both at both ends;"
-        f" {facts['rounds']} rounds of {facts['seconds']} s; median [min..max]"
+        f" {facts['rounds']} rounds of {facts['seconds']} s; medians with their range"
     )
 
 

@@ -5,45 +5,14 @@
  *
  * One way, between two processes on the processors NEAR and FAR, on 127.0.0.1. Prints JSON.
  */
-#define _GNU_SOURCE
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sched.h>
+#include "common.h"
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { HEADER = 12, BATCH = 64 << 10, ROOM = 1 << 20 };
 
 static size_t size;
 static char out[ROOM], in[ROOM];
-
-static void need(int ok, const char *what) {
-    if (ok)
-        return;
-    perror(what);
-    exit(1);
-}
-
-static void run_on(int cpu) {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    need(sched_setaffinity(0, sizeof set, &set) == 0, "sched_setaffinity");
-}
-
-static double now(void) {
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return at.tv_sec + at.tv_nsec * 1e-9;
-}
 
 static void write_header(char *at) {
     uint64_t length = size;
@@ -104,7 +73,7 @@ static uint64_t packets_before;
 
 /* Counts from the first tenth of a second on. Returns whether the time is over. */
 static int is_over(void) {
-    double at = now();
+    double at = now_s();
     if (counted_from == 0 && at >= begun + 0.1) {
         counted_from = at;
         packets_before = packets;
@@ -148,25 +117,19 @@ int main(int count, char **arguments) {
     size = (size_t)atol(arguments[2]);
     seconds = atof(arguments[5]);
     need(size > 0 && size + HEADER <= BATCH * 4, "SIZE");
-    int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-    socklen_t length = sizeof at;
-    need(bind(listener, (struct sockaddr *)&at, sizeof at) == 0 && listen(listener, 1) == 0, "listen");
-    need(getsockname(listener, (struct sockaddr *)&at, &length) == 0, "getsockname");
+    struct sockaddr_in at;
+    int listener = listen_anywhere(1, &at);
     pid_t sender = fork();
     if (sender == 0) {
-        run_on(atoi(arguments[3]));
-        int fd = socket(AF_INET, SOCK_STREAM, 0);
-        need(connect(fd, (struct sockaddr *)&at, sizeof at) == 0, "connect");
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        (in_calls ? send_calls : send_batches)(fd);
+        run_on(arguments[3]);
+        (in_calls ? send_calls : send_batches)(join(at));
     }
-    run_on(atoi(arguments[4]));
+    run_on(arguments[4]);
     int fd = accept(listener, NULL, NULL);
     need(fd >= 0, "accept");
-    begun = now();
+    begun = now_s();
     (in_calls ? receive_calls : receive_batches)(fd);
-    double per_s = (double)(packets - packets_before) / (now() - counted_from);
+    double per_s = (double)(packets - packets_before) / (now_s() - counted_from);
     kill(sender, SIGTERM);
     waitpid(sender, NULL, 0);
     need(counted_from > 0, "the sender ended early");
