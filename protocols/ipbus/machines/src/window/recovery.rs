@@ -255,13 +255,16 @@ impl Window {
             self.round_trip.answered_after(now.nanos_since(last));
         }
         self.status.asked.pop_front();
+        // It may answer any of them: the oldest shows the least of what is missing, and the latest leaves the most time for
+        // a restart.
+        let asked_until = StatusRequest { at: last, ..asked };
         self.device = status;
         self.progress.waiting = now;
         let ahead = usize::from(distance(self.base, status.next_id));
         match self.state {
             State::Down | State::Opening => self.resume(now, status.next_id),
             _ if self.sharing.checks => self.checked(now, status.next_id, asked.at),
-            _ if ahead <= self.sent() => self.recover(ahead, asked),
+            _ if ahead <= self.sent() => self.recover(ahead, asked_until),
             State::Open if self.is_surely_overtaken(status.next_id) => self.overtaken(now, status.next_id),
             State::Open => {
                 self.state = State::Doubtful(now + self.until_late_ones_have_come());

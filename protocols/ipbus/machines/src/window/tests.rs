@@ -470,3 +470,31 @@ fn one_late_answer_makes_a_few_status_requests_and_doubles_no_packet() {
         }
     }
 }
+
+/// Has a device do a packet, and restart; others then bring its numbers back to where they were. The status that shows the
+/// packet's number as the next one may answer any of the requests since the packet was sent.
+#[test]
+fn a_late_status_never_shows_a_packet_as_not_done_that_was_done_before_a_restart() {
+    const OTHERS: u32 = 0x0123_0040;
+    let mut world = World::new(1, 9);
+    world.run(0..1);
+    world.window.trouble();
+    world.push(2);
+    world.pump();
+    let sent: Vec<_> = core::mem::take(&mut world.under_way).into_values().map(|(_, bytes)| bytes).collect();
+    assert_eq!((sent.len(), &sent[1][..]), (2, &status::REQUEST[..]), "the status is asked for right behind it");
+    assert!(world.board.answer(&sent[0]).is_some());
+    world.loss = 1.0;
+    while world.at() < Instant::ZERO + 5 * RESTART {
+        world.step();
+    }
+    world.board.restart();
+    let mut reply = Vec::new();
+    Order::Big.append(&[Header { id: 10, kind: Kind::Control }.encode(), OTHERS], &mut reply);
+    (world.board.next_id, world.loss) = (11, 0.0);
+    world.board.replies.push_back((10, reply));
+    while !world.window.is_empty() {
+        world.step();
+    }
+    assert_eq!((&world.board.did[..], world.ends.last()), (&[0, 2][..], Some(&(2, Some(Cause::Restarted)))));
+}
