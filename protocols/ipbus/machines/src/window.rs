@@ -8,6 +8,7 @@
 //! | a reply, where an earlier one is missing | the device did the earlier packet: its reply is asked for again |
 //! | nothing in time | the status is asked for |
 //! | losses, lately | the status is asked for right behind what is sent |
+//! | a reply, where an earlier request for the status has no answer | that request, or its answer, is lost |
 //! | a status | replies of packets before the next id are asked for; packets from it on are sent again |
 //! | a status whose next id is none of ours | once more after a pause; then the device has [restarted](Cause::Restarted) |
 //!
@@ -245,8 +246,8 @@ pub struct Window {
 struct StatusRequests {
     /// Whether one is to be sent.
     wanted: bool,
-    /// Those whose answers have not come, oldest first. Answers come in this order, so that each is judged by the oldest;
-    /// where one is lost, those behind it are judged too early, and show less than they could.
+    /// Those whose answers may still come, oldest first. Answers come in this order, so that each is judged by the oldest
+    /// that is not known to be lost.
     asked: VecDeque<StatusRequest>,
     /// Statuses that were asked for and have not come: as many may still come late, and tell of long ago.
     due: u32,
@@ -254,6 +255,34 @@ struct StatusRequests {
     of_long_ago: u32,
     /// Whether something was sent since the last status was asked for, and may be lost.
     behind: bool,
+}
+
+impl StatusRequests {
+    /// Takes those for lost that were sent before this turn: a packet of this turn is answered.
+    #[inline]
+    fn lose_before(&mut self, turn: u64) {
+        while self.asked.front().is_some_and(|asked| asked.turn < turn) {
+            self.asked.pop_front();
+        }
+    }
+
+    /// Takes those for lost, but for the latest, that wait for longer than the device was ever silent since and another
+    /// `late`: a device that stood still has answered since, and what it had been asked came first.
+    fn lose_older(&mut self, now: Instant, late: Duration) {
+        let late_ns = late.as_nanos() as u64;
+        let is_lost = |asked: &StatusRequest| now.nanos_since(asked.at) > asked.silence_ns.saturating_add(late_ns);
+        while self.asked.len() > 1 && self.asked.front().is_some_and(is_lost) {
+            self.asked.pop_front();
+        }
+    }
+
+    /// Notes that something has come from the device, which was heard last at this instant.
+    #[inline]
+    fn note_silence(&mut self, now: Instant, heard: Instant) {
+        for asked in &mut self.asked {
+            asked.silence_ns = asked.silence_ns.max(now.nanos_since(heard.max(asked.at)));
+        }
+    }
 }
 
 /// The progress since something new is waited for.
@@ -294,6 +323,8 @@ struct StatusRequest {
     at: Instant,
     /// The place among all datagrams that were sent.
     turn: u64,
+    /// The longest that the device was silent since.
+    silence_ns: u64,
 }
 
 /// The state that follows once packets have been given up.
@@ -474,6 +505,7 @@ impl Window {
     /// packet's reply is taken once. Replies are handed on as they come, in whatever order.
     #[inline]
     pub fn received(&mut self, now: Instant, bytes: &[u8], take: impl FnOnce(Answer<'_>) -> bool) -> Heard {
+        self.status.note_silence(now, self.sharing.heard);
         let packet = Packet::decode(bytes);
         let is_reply = packet.is_ok_and(|packet| packet.header.kind == Kind::Control);
         let heard = match packet {

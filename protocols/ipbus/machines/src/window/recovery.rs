@@ -13,6 +13,9 @@ use hodo_machine::Instant;
 
 /// After a loss, so many packets have to go well before a lone one may take its time again.
 const TROUBLED: u32 = 4096;
+/// The status is asked for behind so many packets after a loss: most losses have another close behind them or none, and
+/// asking costs more than a loss now and then that shows only when it is late.
+const BEHIND: u32 = 256;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
 const TRIES_MIN: u32 = 3;
@@ -116,7 +119,7 @@ impl Window {
         (slot.stage, slot.sent, slot.turn, slot.once) = (Stage::Sent, now, self.turns, first);
         self.unsent += 1;
         self.sharing.echo = self.sharing.contended > 0 && slot.key.is_some();
-        self.status.behind = self.troubled > 0 && !self.progress.sent_again;
+        self.status.behind = self.troubled > TROUBLED - BEHIND && !self.progress.sent_again;
         if first {
             self.counters.packets += 1;
         } else {
@@ -131,7 +134,7 @@ impl Window {
         if self.status.asked.len() >= STATUSES {
             self.status.asked.pop_front();
         }
-        self.status.asked.push_back(StatusRequest { at: now, turn: self.turns });
+        self.status.asked.push_back(StatusRequest { at: now, turn: self.turns, silence_ns: 0 });
         self.status.due += 1;
         self.counters.statuses += 1;
         Out::Status
@@ -142,14 +145,7 @@ impl Window {
     /// until it is late: a device that takes nothing is not asked for ever.
     #[inline]
     fn ask_behind(&mut self, now: Instant) -> Option<Out> {
-        if !self.status.behind {
-            return None;
-        }
-        let longest = self.config.late_max();
-        while self.status.asked.front().is_some_and(|asked| now >= asked.at + longest) {
-            self.status.asked.pop_front();
-        }
-        self.status.asked.is_empty().then(|| self.ask_status(now))
+        (self.status.behind && self.status.asked.is_empty()).then(|| self.ask_status(now))
     }
 
     #[inline]
@@ -167,7 +163,7 @@ impl Window {
             let is_known = self.failing == 0 && (self.is_from_before(reply) || self.is_witness(now, reply));
             return if is_known { Heard::Status } else { Heard::Stray };
         };
-        let Slot { header, stage, sent, once, .. } = *slot;
+        let Slot { header, stage, sent, turn, once, .. } = *slot;
         let first = slot.unmarked(reply);
         if !slot.is_answered_by(reply) || !slot.key.is_none_or(|key| take(Answer { key, header, first, packet })) {
             if !self.is_anothers(now, index, reply) {
@@ -179,6 +175,9 @@ impl Window {
         self.to_ask -= usize::from(stage == Stage::ToAsk);
         self.round_trip.answered();
         if once {
+            if self.sharing.contended == 0 {
+                self.status.lose_before(turn);
+            }
             self.round_trip.answered_after(now.nanos_since(sent));
             self.troubled = self.troubled.saturating_sub(1);
         }
@@ -244,11 +243,16 @@ impl Window {
             Err(error) => return Heard::Malformed(error),
         };
         self.status.due = self.status.due.saturating_sub(1);
-        let (Some(&asked), 0) = (self.status.asked.front(), self.failing) else { return Heard::Stray };
+        if self.status.asked.is_empty() || self.failing > 0 {
+            return Heard::Stray;
+        }
         if self.state == State::Open && !self.sharing.checks && self.is_of_long_ago(status.next_id) {
             return Heard::Stray;
         }
         self.round_trip.answered();
+        let late = if self.sharing.contended == 0 { self.round_trip.late() } else { self.config.late_max() };
+        self.status.lose_older(now, late);
+        let Some(&asked) = self.status.asked.front() else { return Heard::Stray };
         let last = self.status.asked.back().map_or(asked.at, |last| last.at);
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
         if asked.at == last || self.round_trip.smoothed().is_none() {

@@ -174,7 +174,7 @@ impl World {
     fn run(&mut self, keys: core::ops::Range<u64>) {
         let due = self.ends.len() + (keys.end - keys.start) as usize;
         let mut keys = keys.peekable();
-        for _ in 0..200_000 {
+        for _ in 0..1_000_000 {
             while self.window.room() > 0 && keys.peek().is_some() {
                 let key = keys.next().expect("it was there");
                 self.push(key);
@@ -467,6 +467,27 @@ fn one_late_answer_makes_a_few_status_requests_and_doubles_no_packet() {
             let case = alloc::format!("{hiccups:?} us, {service} us a packet, {in_flight} in flight");
             assert_eq!((after.requests_lost, after.replies_lost), (0, 0), "{case}");
             assert!(after.statuses - before.statuses < 20, "{case}: {}", after.statuses - before.statuses);
+        }
+    }
+}
+
+/// Loses packets, replies, and with as good a chance status requests and statuses. A status that is lost hides no other
+/// loss, so that hardly any loss waits until it is late; and where losses are rare, hardly any status is asked for.
+#[test]
+fn a_lost_status_delays_the_recovery_of_nothing_that_is_sent_after_it() {
+    const PACKETS: u64 = 20_000;
+    for (service, in_flight) in [0, 10, 70].into_iter().flat_map(|service| [(service, 1), (service, 4)]) {
+        // In percent: how many of the losses may be late, and for how many of the packets a status may be asked for.
+        for (loss, late_max, statuses_max) in [(0.3, 350, 400), (0.1, 150, 150), (0.01, 20, 110), (0.001, 90, 50)] {
+            let mut world = World::new(1, 0x1234);
+            world.window.config.in_flight = in_flight;
+            (world.service, world.loss) = (service * MICRO, loss);
+            world.run(0..PACKETS);
+            let counters = world.window.counters();
+            let lost = counters.requests_lost + counters.replies_lost;
+            let case = alloc::format!("{service} us a packet, {in_flight} in flight, {loss} lost: {counters:?}");
+            assert!(lost > 0 && counters.late * 100 <= lost * late_max, "{case}");
+            assert!(counters.statuses * 100 <= PACKETS * statuses_max, "{case}");
         }
     }
 }
