@@ -266,14 +266,15 @@ impl StatusRequests {
         }
     }
 
-    /// Takes those for lost, but for the latest, that wait for longer than the device was ever silent since and another
-    /// `late`: a device that stood still has answered since, and what it had been asked came first.
-    fn lose_older(&mut self, now: Instant, late: Duration) {
+    /// Takes out the oldest that is not lost. All but the latest are, once they have waited longer than the device was ever
+    /// silent since, and `late` on top: a device that stood still answers in the order in which it was asked.
+    fn take_oldest(&mut self, now: Instant, late: Duration) -> Option<StatusRequest> {
         let late_ns = late.as_nanos() as u64;
         let is_lost = |asked: &StatusRequest| now.nanos_since(asked.at) > asked.silence_ns.saturating_add(late_ns);
         while self.asked.len() > 1 && self.asked.front().is_some_and(is_lost) {
             self.asked.pop_front();
         }
+        self.asked.pop_front()
     }
 
     /// Notes that something has come from the device, which was heard last at this instant.

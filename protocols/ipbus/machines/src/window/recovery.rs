@@ -13,8 +13,8 @@ use hodo_machine::Instant;
 
 /// After a loss, so many packets have to go well before a lone one may take its time again.
 const TROUBLED: u32 = 4096;
-/// The status is asked for behind so many packets after a loss: most losses have another close behind them or none, and
-/// asking costs more than a loss now and then that shows only when it is late.
+/// The status is asked for behind so many packets after a loss. Where losses are rare, asking costs more than a loss that
+/// shows only when it is late.
 const BEHIND: u32 = 256;
 /// So often an answer has to be late before anything is given up, so that a host that was stopped does not give up at
 /// once.
@@ -243,25 +243,22 @@ impl Window {
             Err(error) => return Heard::Malformed(error),
         };
         self.status.due = self.status.due.saturating_sub(1);
-        if self.status.asked.is_empty() || self.failing > 0 {
+        let (Some(&StatusRequest { at: latest, .. }), 0) = (self.status.asked.back(), self.failing) else {
             return Heard::Stray;
-        }
+        };
         if self.state == State::Open && !self.sharing.checks && self.is_of_long_ago(status.next_id) {
             return Heard::Stray;
         }
         self.round_trip.answered();
         let late = if self.sharing.contended == 0 { self.round_trip.late() } else { self.config.late_max() };
-        self.status.lose_older(now, late);
-        let Some(&asked) = self.status.asked.front() else { return Heard::Stray };
-        let last = self.status.asked.back().map_or(asked.at, |last| last.at);
+        let Some(asked) = self.status.take_oldest(now, late) else { return Heard::Stray };
         // Where nothing is known, too short a time is better than none: it makes us ask sooner, and do nothing wrong.
-        if asked.at == last || self.round_trip.smoothed().is_none() {
-            self.round_trip.answered_after(now.nanos_since(last));
+        if asked.at == latest || self.round_trip.smoothed().is_none() {
+            self.round_trip.answered_after(now.nanos_since(latest));
         }
-        self.status.asked.pop_front();
         // It may answer any of them: the oldest shows the least of what is missing, and the latest leaves the most time for
         // a restart.
-        let asked_until = StatusRequest { at: last, ..asked };
+        let asked_until = StatusRequest { at: latest, ..asked };
         self.device = status;
         self.progress.waiting = now;
         let ahead = usize::from(distance(self.base, status.next_id));
@@ -295,7 +292,8 @@ impl Window {
         if self.status.due == 0 { self.round_trip.late() } else { self.config.late_max() }
     }
 
-    /// Sends again what is missing, where the device has done so many slots; its status was asked for in the turn `asked`.
+    /// Sends again what is missing, where the device has done so many slots. Its status was asked for in the turn of `asked`
+    /// or later, and not after its instant.
     pub(super) fn recover(&mut self, ahead: usize, asked: StatusRequest) {
         self.state = State::Open;
         self.done = self.done.max(ahead);
