@@ -33,7 +33,7 @@ def test_the_planted_cause_is_found(link, plan, planted):
     # Three sentences, and the experiments above them.
     for each in found["experiments"]:
         assert each["change"] in done.stderr
-    assert f"`{planted}` binds" in done.stderr and found["advice"] in done.stderr
+    assert f"`{planted}` is the bottleneck" in done.stderr and found["advice"] in done.stderr
 
 
 def test_a_far_end_of_others_is_read_and_not_written_to():

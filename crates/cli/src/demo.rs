@@ -62,7 +62,7 @@ fn new_folder() -> PathBuf {
 
 fn where_it_is(folder: &Path) -> String {
     let whole = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    format!("The page, and the figures beside it: file://{}/report.html\n", whole.display())
+    format!("Report (JSON, TSV and plots in the same folder): file://{}/report.html\n", whole.display())
 }
 
 /// Options of the demonstration.

@@ -90,7 +90,7 @@ fn judged(intervals: &[Interval], all: &[Series]) -> (State, String) {
 
 fn too_short(intervals: &[Interval]) -> String {
     let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
-    format!("too short to judge: {total} operations; a longer run would tell")
+    format!("too short to judge, with {total} operations; a longer run would tell")
 }
 
 /// The share of an open loop's schedule that has to be held.

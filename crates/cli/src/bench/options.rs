@@ -53,7 +53,7 @@ pub struct TestOptions {
     /// suite].
     #[arg(long, value_name = "TEST", value_parser = test())]
     pub test: Option<Test>,
-    /// A published study to repeat, with its own figures beside: one of those that `hodo bench --help` lists.
+    /// A published study to repeat, shown with the figures that were published: one of those that `hodo bench --help` lists.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["test", "rate"])]
     pub preset: Option<String>,
     /// Direction of the payload: both (out and back), send or receive [default: both, or the only one that the

@@ -26,7 +26,7 @@ pub(super) fn judged(mut limit: Limit, found: &Measurement, wire: &OnTheWire, li
     let least = limit.binds;
     let mut saw = vec![match limit.kind {
         LimitKind::PlainLoop => format!("{reached:.2} of the plain loop"),
-        _ => format!("{:.0} % of the bound of `{}`", reached * 100.0, least.word()),
+        _ => format!("{:.0} % of the limit set by `{}`", reached * 100.0, least.word()),
     }];
     let is_bound = limit.kind != LimitKind::PlainLoop;
     let is_reached = is_bound && reached >= REACHED;

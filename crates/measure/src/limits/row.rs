@@ -108,7 +108,10 @@ pub fn red_flag(limit: &Limit, share: f64) -> Option<String> {
         _ => "what it assumes is wrong, or something was not counted",
     };
     (limit.kind != LimitKind::PlainLoop && share > OVER).then(|| {
-        format!("RED FLAG: {percent:.0} % of the bound of `{}`, which nothing can pass; {mistake}", limit.binds.word())
+        format!(
+            "RED FLAG: {percent:.0} % of the limit set by `{}`, which nothing can exceed; {mistake}",
+            limit.binds.word()
+        )
     })
 }
 

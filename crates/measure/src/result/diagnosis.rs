@@ -37,8 +37,8 @@ impl Confidence {
     pub const fn text(self) -> &'static str {
         match self {
             Confidence::High => "an experiment confirms it",
-            Confidence::Medium => "nothing that was tried contradicts it",
-            Confidence::Low => "not everything that was tried fits",
+            Confidence::Medium => "no experiment contradicts it",
+            Confidence::Low => "not every experiment agrees",
         }
     }
 }
@@ -48,8 +48,8 @@ impl Diagnosis {
     #[must_use]
     pub fn text(&self) -> String {
         match self.bottleneck {
-            Binding::Unknown => "nothing that was tried explains why it is not faster".to_owned(),
-            bottleneck => format!("`{}` binds, and {}", bottleneck.word(), self.confidence.text()),
+            Binding::Unknown => "no experiment explains why it is not faster".to_owned(),
+            bottleneck => format!("`{}` is the bottleneck, and {}", bottleneck.word(), self.confidence.text()),
         }
     }
 }

@@ -352,7 +352,7 @@ fn a_single_burst_is_one_interval() {
         Plan { until: Until::Count(64), window: 64, warmup: Duration::ZERO, repeats: Repeats::Fixed(1), ..plan() };
     let found = over(FakeLink::steady(1_000_000, 0), &plan);
     assert_eq!(found.intervals, [Interval { t_s: 1e-3, operations: 64, payload_bytes: 64_000 }]);
-    assert_eq!(found.verdict.text, "noisy: too short to judge: 64 operations; a longer run would tell");
+    assert_eq!(found.verdict.text, "noisy: too short to judge, with 64 operations; a longer run would tell");
 }
 
 #[test]

@@ -222,7 +222,10 @@ fn arrivals_at_random_are_judged_where_they_are_many() {
     assert!(stable > 0.95, "{stable}");
     // Of these, halves differ by a tenth by chance: nobody could tell a step from that.
     assert!(share_of(200, State::Stable, arrivals(450)) < 0.05);
-    assert_eq!(verdict(&arrivals(450)(1)).text, "noisy: too short to judge: 450 operations; a longer run would tell");
+    assert_eq!(
+        verdict(&arrivals(450)(1)).text,
+        "noisy: too short to judge, with 450 operations; a longer run would tell"
+    );
 }
 
 #[test]

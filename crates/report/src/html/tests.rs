@@ -97,7 +97,7 @@ fn a_page_begins_with_what_the_run_showed() {
     said.experiments = vec![Experiment { change: "window 1 -> 2".to_owned(), predicted: 2000.0, found: 1900.0 }];
     let page = of(&said);
     assert!(
-        page.contains("`window` binds, and an experiment confirms it.") && page.contains("<td>95.0 %</td>"),
+        page.contains("`window` is the bottleneck, and an experiment confirms it.") && page.contains("<td>95.0 %</td>"),
         "{page}"
     );
     assert!(!html(&sample::document()).contains(r#"id="summary""#));

@@ -3,7 +3,7 @@
 use super::causes::{Found, HELD_WITHIN, held};
 use super::trials::Knob;
 use hodo_measure::units::text::{bits_per_s, bytes, operations_per_s, percent, time_ns};
-use hodo_measure::{Binding, Confidence, Diagnosis, Experiment, LimitKind, Measurement, Test};
+use hodo_measure::{Binding, Confidence, Diagnosis, Experiment, LimitKind, Measurement, State, Test};
 
 /// Returns the diagnosis of a row in three sentences: the row and what binds it, the experiments, and the remedy.
 #[must_use]
@@ -56,7 +56,7 @@ pub(super) fn advice(bottleneck: Binding, row: &Measurement, found: &[Found]) ->
         Binding::Line => "The line is full: a faster one, larger packets (--mtu) or fewer bytes per operation would carry more.".to_owned(),
         Binding::Window => format!("More operations in flight: {window}{}.", gain(Knob::WindowTwice, "twice the window")),
         Binding::RoundTrip => format!(
-            "Keep more than one operation in flight{}, or shorten the way; a faster program alone changes nothing.",
+            "Keep more than one operation in flight{}, or shorten the path; a faster program alone changes nothing.",
             gain(Knob::WindowTwice, "two")
         ),
         Binding::Schedule => "The link does all that is asked: raise --rate to find its own limit.".to_owned(),
@@ -81,24 +81,24 @@ pub(super) fn advice(bottleneck: Binding, row: &Measurement, found: &[Found]) ->
     }
 }
 
-/// Returns what a whole run showed, without experiments: the fastest and the slowest of its rows beside their bounds, what binds most of
-/// them, and what to try. `None` without a row of each kind, a rate and a time.
+/// Returns the summary of a whole run, without experiments: its highest rate and its longest latency with their limits, the most frequent
+/// bottleneck, and what to try. Figures are those of stable rows where there are any. `None` without a row of each kind, a rate and a time.
 #[must_use]
 pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
-    let moved = |row: &&Measurement| row.operations > 0 && row.rate.payload_bits_per_s.median > 0.0;
-    let measured: Vec<&Measurement> = rows.iter().filter(moved).collect();
+    let measured: Vec<&Measurement> = rows.iter().filter(|row| row.operations > 0).collect();
     let real = || measured.iter().copied().filter(|row| !row.is_simulated());
     let rate = |row: &&Measurement| row.rate.payload_bits_per_s.median;
-    let fastest = real().filter(|row| row.test != Test::Latency).max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
+    let rates = quotable(real().filter(|row| row.test != Test::Latency && rate(row) > 0.0));
+    let fastest = rates.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let median = |row: &&Measurement| row.latency_ns.as_ref().map_or(0, |latency| latency.p50);
-    let slowest = real().filter(|row| row.test == Test::Latency).max_by_key(median)?;
-    let first =
-        format!("Fastest: {}, {}; slowest: {}, {}.", about(fastest), beside(fastest), about(slowest), beside(slowest));
+    let slowest = quotable(real().filter(|row| row.test == Test::Latency)).into_iter().max_by_key(median)?;
+    let first = format!("Highest rate: {}; longest latency: {}.", about(fastest), about(slowest));
     let words: Vec<Binding> = measured.iter().filter_map(|row| Some(row.limit.as_ref()?.binds)).collect();
     let count = |word: Binding| words.iter().filter(|other| **other == word).count();
     let known = words.iter().copied().filter(|word| *word != Binding::Unknown);
     let most = known.max_by_key(|word| count(*word)).unwrap_or(Binding::Unknown);
-    let second = format!("{} binds most: {} of {} rows.", most.word(), count(most), measured.len());
+    let second =
+        format!("The most frequent bottleneck is `{}`: {} of {} rows.", most.word(), count(most), measured.len());
     let example = measured.iter().find(|row| row.limit.as_ref().is_some_and(|limit| limit.binds == most))?;
     let third = format!("To try: {}", advice(most, example, &[]));
     let diagnosis = Diagnosis {
@@ -111,22 +111,98 @@ pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
     Some((diagnosis, [first, second, third]))
 }
 
-fn about(row: &Measurement) -> String {
-    let size = row.size_bytes.map_or_else(|| "drawn sizes".to_owned(), bytes);
-    let figure = match (&row.latency_ns, row.test) {
-        (Some(latency), Test::Latency) => time_ns(latency.p50 as f64),
-        _ => bits_per_s(row.rate.payload_bits_per_s.median),
-    };
-    format!("{} {} of {size} at {figure}", row.protocol, row.test)
+/// Returns the stable ones of these rows, or all where none is.
+fn quotable<'a>(rows: impl Iterator<Item = &'a Measurement>) -> Vec<&'a Measurement> {
+    let (stable, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.verdict.state == State::Stable);
+    if stable.is_empty() { others } else { stable }
 }
 
-/// Returns what a row reached of its bound, or beside bare sockets.
-fn beside(row: &Measurement) -> String {
-    match (row.share_of_limit, row.times_plain_loop, &row.limit) {
-        (Some(share), _, Some(limit)) if limit.kind != LimitKind::PlainLoop => {
-            format!("{} of the bound of `{}`", percent(share), limit.binds.word())
+/// Returns the figure of a row that its test is about, with its limit or what bare sockets do.
+fn about(row: &Measurement) -> String {
+    let size = row.size_bytes.map_or_else(|| "drawn sizes".to_owned(), bytes);
+    let limit = row.limit.as_ref();
+    let (figure, sockets) = match (&row.latency_ns, row.test) {
+        (Some(latency), Test::Latency) => (
+            time_ns(latency.p50 as f64),
+            limit.and_then(|limit| limit.latency_ns).map(|time| format!("take {}", time_ns(time))),
+        ),
+        _ => (
+            bits_per_s(row.rate.payload_bits_per_s.median),
+            limit.and_then(|limit| limit.payload_bits_per_s).map(|rate| format!("reach {}", bits_per_s(rate))),
+        ),
+    };
+    let compared = match (limit, row.share_of_limit, sockets) {
+        (Some(limit), _, Some(sockets)) if limit.kind == LimitKind::PlainLoop => {
+            format!(", where bare sockets {sockets}")
         }
-        (_, Some(times), _) => format!("{times:.2} times a plain loop of bare sockets"),
-        _ => "without a bound".to_owned(),
+        (Some(limit), Some(share), _) => format!(", {} of its limit ({})", percent(share), limit.source()),
+        _ => String::new(),
+    };
+    format!("{figure} ({} {}, {size}){compared}", row.protocol, row.test)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hodo_measure::{Latency, Limit, LimitKind, Plan, Verdict};
+
+    fn row(test: Test, size: u32, state: State) -> Measurement {
+        let verdict = Verdict { state, text: state.word().to_owned() };
+        let plan = Plan { test, ..Plan::one(hodo_measure::Mode::Both, size) };
+        Measurement { operations: 100, ..plan.unmeasured("tcp", "tcp://", verdict) }
+    }
+
+    fn limit(kind: LimitKind, binds: Binding) -> Limit {
+        Limit {
+            payload_bits_per_s: None,
+            operations_per_s: None,
+            latency_ns: None,
+            kind,
+            least: Some(binds),
+            binds,
+            formula: String::new(),
+            assumes: String::new(),
+            spread: None,
+            saw: None,
+        }
+    }
+
+    fn rate(size: u32, gigabits: f64, state: State) -> Measurement {
+        let mut found = row(Test::Rate, size, state);
+        found.rate.payload_bits_per_s.median = gigabits * 1e9;
+        let limit = Limit { payload_bits_per_s: Some(gigabits * 2e9), ..limit(LimitKind::PlainLoop, Binding::Cpu) };
+        Measurement { limit: Some(limit), ..found }
+    }
+
+    fn latency(size: u32, microseconds: u64) -> Measurement {
+        let times = Latency { p50: 1000 * microseconds, ..Latency::default() };
+        Measurement {
+            latency_ns: Some(times),
+            limit: Some(limit(LimitKind::Line, Binding::RoundTrip)),
+            share_of_limit: Some(0.5),
+            ..row(Test::Latency, size, State::Stable)
+        }
+    }
+
+    #[test]
+    fn a_run_is_summed_up_by_its_stable_rows() {
+        let rows = [
+            rate(1024, 7.0, State::Stalled),
+            rate(64, 2.0, State::Stable),
+            rate(0, 0.0, State::Stable),
+            latency(64, 10),
+            latency(1024, 30),
+        ];
+        let (diagnosis, [first, second, third]) = summary(&rows).expect("rates and times");
+        assert_eq!(
+            first,
+            "Highest rate: 2.000 Gbit/s (tcp rate, 64 B), where bare sockets reach 4.000 Gbit/s; longest latency: 30.0 µs (tcp latency, 1 KiB), \
+             50.0 % of its limit (roundtrip)."
+        );
+        assert_eq!(second, "The most frequent bottleneck is `cpu`: 3 of 5 rows.");
+        assert!(third.starts_with("To try: Larger operations") && diagnosis.bottleneck == Binding::Cpu, "{third}");
+        let (_, [first, ..]) = summary(&[rate(1024, 7.0, State::Stalled), latency(64, 10)]).expect("a rate and a time");
+        assert!(first.starts_with("Highest rate: 7.000 Gbit/s"), "{first}");
+        assert!(summary(&rows[..3]).is_none(), "no times");
     }
 }

@@ -76,7 +76,7 @@ fn a_window_binds_where_nine_tenths_of_it_are_reached_or_most_of_it_and_nothing_
     assert_eq!(binds(&row(Test::Rate, 10, 95_000.0), &conditions).0, Binding::Window);
     assert_eq!(binds(&row(Test::Rate, 10, 80_000.0), &conditions).0, Binding::Window);
     let (binding, saw) = binds(&row(Test::Rate, 10, 70_000.0), &conditions);
-    assert_eq!((binding, saw.as_str()), (Binding::Unknown, "70 % of the bound of `window`"));
+    assert_eq!((binding, saw.as_str()), (Binding::Unknown, "70 % of the limit set by `window`"));
     let mut found = row(Test::Rate, 10, 80_000.0);
     found.tcp = Some(TcpTimes { connections: 1, receive_window_limited_s: 0.8, ..TcpTimes::default() });
     assert_eq!(binds(&found, &conditions).0, Binding::FarEnd);
@@ -261,7 +261,7 @@ fn a_bound_that_was_passed_is_a_red_flag_and_a_plain_loop_that_was_passed_is_non
         let found = row(Test::Rate, 10, operations_per_s);
         let limit = limit(&found, &echo(), &conditions, None).expect("a window");
         let flag = red_flag(&limit, share(&found, &limit).expect("a share"));
-        assert_eq!(flag.is_some_and(|text| text.contains("bound of `window`")), flagged, "{operations_per_s}");
+        assert_eq!(flag.is_some_and(|text| text.contains("limit set by `window`")), flagged, "{operations_per_s}");
     }
     let found = row(Test::Rate, 10, 40_000.0);
     let plain = limit(&found, &echo(), &Conditions::default(), Some(&bare(10_000.0))).expect("a plain loop");

@@ -187,7 +187,7 @@ fn unfit_finding(facts: &Facts, name: &str, (why, share): (&str, f64), remedy: S
     };
     let short = on_path.filter(|span| *span < long).map(|span| {
         let (span_text, time) = (time_ns(span.as_nanos() as f64), time_ns(recovery(span).as_nanos() as f64));
-        format!("; this path of {span_text} it fills again in {time}, longer ones it does not")
+        format!("; it refills this path of {span_text} in {time}, and longer ones much later")
     });
     let evidence = format!("new connections use {name}: {why}{}", short.unwrap_or_default());
     let text = format!(
