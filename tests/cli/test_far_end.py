@@ -183,6 +183,16 @@ def test_an_interrupt_is_heard_while_the_link_is_opened(tmp_path):
     assert one["verdict"] == {"state": "interrupted", "text": "interrupted: nothing had been counted yet"}
 
 
+def test_an_interrupt_between_two_links_is_no_success(tmp_path):
+    with command.started("--out", tmp_path / "results", "--progress", "plain") as demonstration:
+        # The last row of the first link: its far end is being stopped now.
+        command.announced(demonstration, r"^\[ *3/")
+        demonstration.send_signal(signal.SIGINT)
+        assert demonstration.wait(60) == 1
+    found = contract.parse((tmp_path / "results/result.json").read_text(encoding="utf-8"))["measurements"]
+    assert [one["protocol"] for one in found[:3]] == ["tcp"] * 3 and len(found) <= 4
+
+
 def sizes(path):
     try:
         return [one["size_bytes"] for one in json.loads(path.read_text(encoding="utf-8"))["measurements"]]

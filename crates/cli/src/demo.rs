@@ -25,7 +25,7 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
     let progress = Progress::new(options.progress, false, steps);
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
     progress.head(&format!("{steps} measurements on this host; {}", clock_text(&document.environment)));
-    let recorder = Recorder::new(&progress, outputs);
+    let recorder = Recorder::new(&progress, outputs, &stop);
     let mut failure = None;
     for (benchmark, plans) in benchmarks.iter().zip(&plans) {
         if let Err(error) = benchmark.run(plans, &mut document, &recorder, &stop) {

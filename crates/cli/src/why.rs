@@ -26,7 +26,7 @@ pub fn run(options: &WhyOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let progress = options.follow.progress(STEPS);
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
-    let recorder = Recorder::new(&progress, outputs);
+    let recorder = Recorder::new(&progress, outputs, &stop);
     let diagnosis = hodo_tester::why(&benchmark, &mut document, &recorder, &stop)?;
     if let Some(base) = document.measurements.first().filter(|_| !options.follow.quiet) {
         let sentences = hodo_tester::sentences(base, &diagnosis).join("\n");

@@ -54,7 +54,7 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
     let stdout_is_taken = outputs.take_stdout() || bench.stream.takes_stdout();
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, timing));
     progress.head(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
-    let recorder = Recorder::new(&progress, outputs).followed(bench.stream.every(), stream.as_ref());
+    let recorder = Recorder::new(&progress, outputs, &stop).followed(bench.stream.every(), stream.as_ref());
     let ran = benchmarks
         .iter()
         .zip(&plans)

@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct Recorder<'a> {
     progress: &'a Progress,
     outputs: Outputs,
+    /// Whether the run was interrupted.
+    stop: &'a AtomicBool,
     /// The length of an interval of the live line.
     every: Duration,
     stream: Option<&'a Stream>,
@@ -20,9 +22,9 @@ pub struct Recorder<'a> {
 }
 
 impl<'a> Recorder<'a> {
-    /// Creates one for these files.
-    pub fn new(progress: &'a Progress, outputs: Outputs) -> Self {
-        Recorder { progress, outputs, every: EVERY, stream: None, told: AtomicBool::new(false) }
+    /// Creates one for these files, of a run that `stop` interrupts.
+    pub fn new(progress: &'a Progress, outputs: Outputs, stop: &'a AtomicBool) -> Self {
+        Recorder { progress, outputs, stop, every: EVERY, stream: None, told: AtomicBool::new(false) }
     }
 
     /// Sets the length of an interval, and the stream that has a line for each.
@@ -30,7 +32,8 @@ impl<'a> Recorder<'a> {
         Recorder { every, stream, ..self }
     }
 
-    /// Writes everything for the last time. The outcome is a failure where a measurement failed or was interrupted.
+    /// Writes everything for the last time. The outcome is a failure where a measurement failed, or the run was interrupted, be it
+    /// between two measurements.
     ///
     /// # Errors
     /// [`Error::Failed`] if a file or standard output cannot be written.
@@ -39,7 +42,12 @@ impl<'a> Recorder<'a> {
         terminal::print_bytes(&self.outputs.standard_output(document)?)?;
         files?;
         let good = |measurement: &Measurement| !matches!(measurement.verdict.state, State::Failed | State::Interrupted);
-        Ok(if document.measurements.iter().all(good) { Outcome::Done } else { Outcome::Failed })
+        let all = document.measurements.iter().all(good);
+        let stopped = self.stop.load(Ordering::Relaxed);
+        if all && stopped {
+            terminal::remark("interrupted between two measurements; what had been measured is kept");
+        }
+        Ok(if all && !stopped { Outcome::Done } else { Outcome::Failed })
     }
 }
 

@@ -47,7 +47,7 @@ pub fn run(bench: &BenchOptions, benchmark: &Benchmark) -> Result<Outcome, Error
     let mut document =
         hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, &benchmark.timing));
     progress.head(&format!("{}: {}", bench.link, hodo_tester::slo_bound_text(conditions, within)));
-    let recorder = Recorder::new(&progress, outputs).followed(bench.stream.every(), stream.as_ref());
+    let recorder = Recorder::new(&progress, outputs, &stop).followed(bench.stream.every(), stream.as_ref());
     let found = hodo_tester::slo(benchmark, conditions, within, &mut document, &recorder, &stop);
     if let Ok(found) = &found
         && !bench.follow.quiet

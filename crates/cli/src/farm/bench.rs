@@ -26,7 +26,7 @@ pub fn run(options: &BenchOptions) -> Result<Outcome, Error> {
     }
     hodo_tester::environment::add_placement(&mut document.environment, &shapes[0].placement());
     let progress = Progress::new(Follow::Plain, true, shapes.len());
-    let recorder = Recorder::new(&progress, outputs);
+    let recorder = Recorder::new(&progress, outputs, &stop);
     let mut rest = String::new();
     for shape in &shapes {
         let (found, text) = measure(&settings, shape, &stop)?;
