@@ -81,10 +81,14 @@ def example(name):
     return BUILT / "examples" / name
 
 
-@contextlib.contextmanager
 def started(*arguments, prefix=(), **options):
     """A command that runs beside the test, and is ended with it."""
-    command = [*prefix, HODO, *map(str, arguments)]
+    return beside([*prefix, HODO, *map(str, arguments)], **options)
+
+
+@contextlib.contextmanager
+def beside(command, **options):
+    """Any program that runs beside the test, and is ended with it."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     process = subprocess.Popen(command, text=True, **{**streams, **options})
     try:

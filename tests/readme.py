@@ -1,18 +1,18 @@
 """The commands of README.md, and the output that it shows below them."""
 
+import json
 import re
 
 import command
+import contract
 
-PATH = command.ROOT / "README.md"
-TEXT = PATH.read_text(encoding="utf-8")
+TEXT = (command.ROOT / "README.md").read_text(encoding="utf-8")
 WITHOUT_CONSOLES = re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+# The command whose output is that of `./test long demonstration`.
+DEMONSTRATION = "hodo"
+DEFINITIONS = json.loads(contract.SCHEMA.read_text(encoding="utf-8"))["$defs"]
 # What differs between hosts and moments: units, bottlenecks and states.
-VARYING = set(
-    "ns µs ms s bit/s kbit/s Mbit/s Gbit/s k/s M/s /s B KiB MiB"
-    " line window roundtrip schedule cpu far_end loss buffer quota others bus unknown"
-    " stable drifting bimodal noisy stalled missed interrupted failed".split()
-)
+VARYING = {"ns", "µs", "ms", "s", "B", "KiB", "MiB", *(each["const"] for name in ("Binding", "State") for each in DEFINITIONS[name]["oneOf"])}
 
 
 def shown():

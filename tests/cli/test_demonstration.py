@@ -29,7 +29,7 @@ def test_every_protocol_is_shown_in_under_a_minute(tmp_path):
     assert sum(line.count("verdict") for line in table) == 1
     assert fastest.startswith("Highest rate: ") and "; longest latency: " in fastest and "most frequent bottleneck" in binds and advice.startswith("To try: ")
     assert link.endswith(f"file://{folder}/report.html"), link
-    ((_, _, shown),) = [each for each in readme.shown() if each[1] == "hodo"]
+    ((_, _, shown),) = [each for each in readme.shown() if each[1] == readme.DEMONSTRATION]
     # The advice is about the bottleneck of most rows, which is another one on another host.
     assert readme.words(re.sub(r"(?s)To try: .*(?=Report)", "", shown)) <= readme.words(done.stdout)
     diagnosis = json.loads((folder / "result.json").read_text(encoding="utf-8"))["diagnosis"]

@@ -190,7 +190,8 @@ def test_an_interrupt_between_two_links_is_no_success(tmp_path):
         demonstration.send_signal(signal.SIGINT)
         assert demonstration.wait(60) == 1
     found = contract.parse((tmp_path / "results/result.json").read_text(encoding="utf-8"))["measurements"]
-    assert [one["protocol"] for one in found[:3]] == ["tcp"] * 3 and len(found) <= 4
+    # However late a busy machine brings the signal, the plan is not done.
+    assert [one["protocol"] for one in found[:3]] == ["tcp"] * 3 and found[-1]["protocol"] != "spw"
 
 
 def sizes(path):

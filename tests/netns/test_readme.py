@@ -13,7 +13,6 @@ import shaped
 # Appended to the measurements, which would take three minutes as they are written.
 SHORT = {"hodo bench": " --count 20 --warmup 1ms --repeat 1", "hodo farm": " --events 1K"}
 LENGTHS = ["short", pytest.param("as written", marks=pytest.mark.long("timing"))]
-DEMONSTRATION = "hodo"
 TO_BEGIN_WITH = [typed for typed in readme.in_text() if re.match(r"hodo (farm )?bench( [^-]|$)", typed)]
 NAMED = sorted(set(readme.in_text()) - set(TO_BEGIN_WITH))
 
@@ -31,36 +30,27 @@ class Hosts:
         (folder / "bin").mkdir()
         (folder / "bin/hodo").symlink_to(command.HODO)
 
-    def started(self, host, line, stderr=subprocess.PIPE):
-        """A line of a shell on a host."""
+    def started(self, host, line, **options):
+        """A line of a shell on a host, which runs beside the test."""
         at = self.wire.at_far() if host == "there" else self.wire.at_near()
         # The mount is that of this process alone: `ip netns exec` has given it a namespace for them.
         shell = ["sh", "-c", 'mount --bind hosts /etc/hosts && exec bash -c "$1"', "sh", line]
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": stderr}
-        return subprocess.Popen([*at, *shell], cwd=self.folder, env={**os.environ, "PATH": path}, text=True, **pipes)
+        return command.beside([*at, *shell], cwd=self.folder, env={**os.environ, "PATH": path}, **options)
 
     def run(self, host, line, within=120):
         """What a command prints, once it has succeeded."""
-        process = self.started(host, line)
-        try:
+        with self.started(host, line, stderr=subprocess.PIPE) as process:
             printed, complaint = process.communicate(timeout=within)
-        finally:
-            process.kill()
         assert process.returncode == 0, f"{line}: {complaint}"
         return printed
 
     @contextlib.contextmanager
     def running(self, host, line):
         """A server, once it listens, until the end of the test."""
-        process = self.started(host, line, stderr=subprocess.STDOUT)
-        try:
+        with self.started(host, line) as process:
             command.announced(process, "listening on")
             yield
-        finally:
-            process.terminate()
-            process.wait(30)
-            process.stdout.close()
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +70,7 @@ def test_consoles_show_what_their_commands_print(hosts, length):
     subprocess.run([*hosts.wire.at_near(), "sysctl", "-q", "-w", "net.ipv4.tcp_congestion_control=reno"], check=True)
     with contextlib.ExitStack() as servers:
         for host, line, output in readme.shown():
-            if line == DEMONSTRATION:
-                # That of `./test long demonstration`.
+            if line == readme.DEMONSTRATION:
                 continue
             if "hodo serve" in line:
                 servers.enter_context(hosts.running(host, line))
