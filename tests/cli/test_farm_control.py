@@ -1,19 +1,16 @@
 """What an operator does with a farm that runs, over HTTP and with `hodo farm`."""
 
-import contextlib
 import json
-import os
-import pty
 import re
 import signal
 import statistics
-import subprocess
 import time
 import urllib.request
 
 import command
 import farms
 import pytest
+import terminal
 
 ENDLESS = ["--size", "1000", "--rate", "2000", "--numbered"]
 
@@ -178,22 +175,14 @@ def test_top_shows_rates():
 
 def test_top_takes_the_screen_of_a_terminal_and_gives_it_back():
     with farms.controller("--events", 10**9, "--rate", 1000, "--drain", "100ms") as controller, farms.node(controller):
-        ours, theirs = pty.openpty()
-        arguments = [command.HODO, "farm", "top", controller.pages, "--every", "50ms"]
-        top = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs)
-        os.close(theirs)
-        shown = b""
-        while shown.count(b"\x1b[H") < 3:
-            shown += os.read(ours, 65536)
-        top.send_signal(signal.SIGINT)
-        with contextlib.suppress(OSError):
-            while more := os.read(ours, 65536):
-                shown += more
-        os.close(ours)
-        assert top.wait(10) == 0
-        assert shown.startswith(b"\x1b[?1049h") and shown.endswith(b"\x1b[?1049l") and b"token-fifo" in shown
         # Of 24 rows as a terminal of no size has: no screen scrolls.
-        assert all(screen.count(b"\n") < 24 for screen in shown.split(b"\x1b[H"))
+        with terminal.started(0, 0, "farm", "top", controller.pages, "--every", "50ms") as top:
+            command.wait_until(lambda: len(top.pictures()) >= 3, "it draws")
+            top.process.send_signal(signal.SIGINT)
+            assert top.end() == 0
+        assert top.text().startswith(terminal.ENTER) and top.text().endswith(terminal.LEAVE)
+        assert any("token-fifo" in line for line in top.picture())
+        assert all(len(lines) < 24 for lines in top.pictures())
 
 
 def test_the_page_is_json_by_its_type():

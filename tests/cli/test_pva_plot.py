@@ -1,18 +1,11 @@
 """`hodo pva monitor --plot` on a terminal: what it draws, after a change of size too, and how it ends."""
 
-import contextlib
-import fcntl
-import os
-import pty
 import re
 import signal
-import struct
-import subprocess
-import termios
-import threading
 
 import command
 import pva
+import terminal
 
 PVS = """
 [[pv]]
@@ -38,60 +31,11 @@ name = "TEXT"
 type = "string"
 value = "\\u001b[2Jx"
 """
-ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 
 
-class Terminal:
-    """A terminal of some size with a program in it."""
-
-    def __init__(self, rows, columns, *arguments, **environment):
-        self.master, slave = pty.openpty()
-        self.resize(rows, columns)
-        settings = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm", "NO_COLOR": "", **environment}
-        program = [command.HODO, *map(str, arguments)]
-        lead = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # noqa: E731
-        self.process = subprocess.Popen(
-            program, stdin=slave, stdout=slave, stderr=slave, env=settings, start_new_session=True, preexec_fn=lead
-        )
-        os.close(slave)
-        self.said = b""
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self):
-        with contextlib.suppress(OSError):
-            while piece := os.read(self.master, 65536):
-                self.said += piece
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def text(self):
-        return self.said.decode(errors="replace").replace("\r\n", "\n")
-
-    def picture(self):
-        """The lines of the last whole picture, without colours."""
-        pictures = self.text().split("\x1b[H")[1:]
-        whole = [one for one in pictures if one.endswith("\x1b[J")]
-        if not whole:
-            return []
-        plain = re.sub(r"\x1b\[[0-9;]*m", "", whole[-1].removesuffix("\x1b[J"))
-        return [line.removesuffix("\x1b[K") for line in plain.split("\n")[:-1]]
-
-    def last_words(self):
-        """The lines after the picture, but that updates had overwritten others: on a busy machine one may come before the one before it was drawn."""
-        _, lines = self.text().split(LEAVE)
-        return [line for line in lines.splitlines() if not re.fullmatch(r"hodo: \w+: \d+ of \d+ updates had overwritten others", line)]
-
-    def key(self, byte):
-        os.write(self.master, byte)
-
-    def end(self):
-        """The exit status, once everything was read."""
-        status = self.process.wait(20)
-        self.reader.join(20)
-        os.close(self.master)
-        return status
+def last_words(one):
+    """The lines after the picture, but that updates had overwritten others: on a busy machine one may come before the one before it was drawn."""
+    return [line for line in one.after() if not re.fullmatch(r"hodo: \w+: \d+ of \d+ updates had overwritten others", line)]
 
 
 def dots(lines):
@@ -101,9 +45,9 @@ def dots(lines):
 def test_numbers_and_arrays_are_drawn_in_any_size_and_the_terminal_is_restored(tmp_path):
     file = tmp_path / "pvs.toml"
     file.write_text(PVS)
-    with pva.serving(file) as server:
-        names = ["WAVE", "STEADY", "ARRAY", "TEXT", "ABSENT"]
-        one = Terminal(30, 100, "pva", "monitor", "--plot", "--window", "3", "-S", server.at, *names)
+    names = ["WAVE", "STEADY", "ARRAY", "TEXT", "ABSENT"]
+    drawn = ["pva", "monitor", "--plot", "--window", "3", *names, "-S"]
+    with pva.serving(file) as server, terminal.started(30, 100, *drawn, server.at) as one:
 
         def is_drawn(rows, columns):
             lines = one.picture()
@@ -131,7 +75,7 @@ def test_numbers_and_arrays_are_drawn_in_any_size_and_the_terminal_is_restored(t
         command.wait_until(lambda: one.picture() and "WAVE" in one.picture()[0] and "(" in one.picture()[0], "it tells of the lost server")
         one.key(b"\x03")
         assert one.end() == 1, "one PV has sent nothing"
-        assert one.text().startswith(ENTER) and one.last_words() == ["hodo: ABSENT: no update has come"]
+        assert one.text().startswith(terminal.ENTER) and last_words(one) == ["hodo: ABSENT: no update has come"]
 
 
 def test_it_ends_in_order_and_draws_without_braille(tmp_path):
@@ -139,13 +83,13 @@ def test_it_ends_in_order_and_draws_without_braille(tmp_path):
     file.write_text(PVS)
     with pva.serving(file) as server:
         arguments = ["pva", "monitor", "--plot", "-S", server.at, "WAVE"]
-        one = Terminal(24, 80, *arguments, LC_ALL="C", NO_COLOR="1")
-        command.wait_until(lambda: sum(line.count("*") for line in one.picture()) > 10, "it draws stars")
-        assert "\x1b[3" not in one.text()
-        one.process.send_signal(signal.SIGTERM)
-        assert one.end() == 0 and one.last_words() == []
-        one = Terminal(24, 80, *arguments, "-n", "20")
-        assert one.end() == 0 and one.last_words() == []
+        with terminal.started(24, 80, *arguments, LC_ALL="C", NO_COLOR="1") as one:
+            command.wait_until(lambda: sum(line.count("*") for line in one.picture()) > 10, "it draws stars")
+            assert "\x1b[3" not in one.text()
+            one.process.send_signal(signal.SIGTERM)
+            assert one.end() == 0 and last_words(one) == []
+        with terminal.started(24, 80, *arguments, "-n", "20") as one:
+            assert one.end() == 0 and last_words(one) == []
 
 
 def test_no_terminal_is_an_error():

@@ -4,11 +4,11 @@ use crate::bench::{Follow, Progress, Recorder, plan};
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
 use hodo_catalog::CATALOG;
-use hodo_io::host;
-use hodo_tester::environment::clock_text;
-use hodo_tester::{Benchmark, OutputPaths, Outputs, brief, demonstration, summary};
+use hodo_io::{affinity, host};
+use hodo_tester::{Benchmark, OutputPaths, Outputs, brief, demonstration, demonstration_time, summary};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// Runs the demonstration.
 pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
@@ -23,8 +23,8 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
         Outputs::prepare(&OutputPaths { dir: Some(folder.clone()), force: options.force, ..OutputPaths::default() })?;
     let stop = interrupt::flag()?;
     let progress = Progress::new(options.progress, false, steps);
+    progress.say(&what_it_does(steps, demonstration_time(&plans), affinity::online_cpus().len()));
     let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
-    progress.head(&format!("{steps} measurements on this host; {}", clock_text(&document.environment)));
     let recorder = Recorder::new(&progress, outputs, &stop);
     let mut failure = None;
     for (benchmark, plans) in benchmarks.iter().zip(&plans) {
@@ -44,11 +44,22 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
         hodo_report::overview(&document.measurements, style)
     };
     let said = summary(&document.measurements);
-    let sentences = said.as_ref().map_or_else(String::new, |(_, sentences)| sentences.join("\n") + "\n");
+    let sentences = said.iter().flat_map(|(_, sentences)| sentences).map(String::as_str);
+    let sentences = terminal::sentences(sentences, false);
     document.diagnosis = said.map(|(diagnosis, _)| diagnosis);
     let outcome = recorder.finish(&document)?;
     terminal::print(&format!("\n{table}\n{sentences}{}", where_it_is(&folder)))?;
     failure.map_or(Ok(outcome), |error| Err(error.into()))
+}
+
+/// Returns the first lines: how long it takes, what it loads, how it is stopped, and where else to begin.
+fn what_it_does(steps: usize, time: Duration, processors: usize) -> String {
+    let seconds = time.as_secs().div_ceil(10) * 10;
+    let time = if seconds < 120 { format!("{seconds} s") } else { format!("{} minutes", seconds.div_ceil(60)) };
+    let place = if processors == 1 { "one processor".to_owned() } else { format!("all {processors} processors") };
+    format!(
+        "The demonstration runs for about {time} on {place}; Ctrl-C stops it.\n{steps} measurements, every protocol over loopback; `hodo --help` lists commands."
+    )
 }
 
 /// Returns a new folder for this run. The name is the time, so that folders sort, without the colons that some tools
@@ -86,6 +97,19 @@ pub struct DemoOptions {
 mod tests {
     use super::*;
     use hodo_tester::Host;
+
+    #[test]
+    fn the_first_line_says_how_long_and_on_what() {
+        for (seconds, processors, text) in [
+            (36, 2, "about 40 s on all 2 processors;"),
+            (111, 1, "about 2 minutes on one processor;"),
+            (3541, 1024, "about 60 minutes on all 1024 processors;"),
+        ] {
+            let said = what_it_does(31, Duration::from_secs(seconds), processors);
+            assert!(said.lines().next().unwrap().contains(text), "{said}");
+            assert!(said.lines().all(|line| line.len() < 80 || processors > 9), "{said}");
+        }
+    }
 
     #[test]
     fn every_protocol_is_shown_and_the_hub_and_a_simulation() {

@@ -69,7 +69,7 @@ fn named(about: &str) -> Option<&str> {
 fn text(options: &DoctorOptions, report: &Report, host: &HostFacts, width: usize) -> String {
     let mut text = heading(options, host);
     match (&report.path, &options.uri) {
-        (Some(path), _) => text.push_str(&paragraph("", &path_text(path), width)),
+        (Some(path), _) => text.push_str(&terminal::paragraph("", &path_text(path), width)),
         (None, Some(_)) => text.push_str("it stays on this host: no path to examine\n"),
         (None, None) => {}
     }
@@ -100,10 +100,10 @@ fn text(options: &DoctorOptions, report: &Report, host: &HostFacts, width: usize
         if options.all || title == "unknown" {
             text.push_str(&format!("\n{title}\n"));
             for (topic, about, why) in all {
-                text.push_str(&paragraph(&format!("  {:<26}", label(*topic, about)), why, width));
+                text.push_str(&terminal::paragraph(&format!("  {:<26}", label(*topic, about)), why, width));
             }
         } else {
-            text.push_str(&paragraph(&format!("\n{title}: "), &short(all), width));
+            text.push_str(&terminal::paragraph(&format!("\n{title}: "), &short(all), width));
         }
     }
     text
@@ -159,31 +159,13 @@ fn finding_text(number: usize, topic: Topic, about: &str, finding: &Finding, wid
     for (name, value) in [("evidence", &finding.evidence), ("price", &price), ("remedy", &finding.remedy)] {
         // A command is to be copied: it stays whole.
         let width = if name == "remedy" { usize::MAX } else { width };
-        text.push_str(&paragraph(&format!("     {name:<10}"), value, width));
+        text.push_str(&terminal::paragraph(&format!("     {name:<10}"), value, width));
     }
     text
 }
 
 fn label(topic: Topic, about: &str) -> String {
     if about.is_empty() { topic.name().to_owned() } else { format!("{} ({about})", topic.name()) }
-}
-
-/// Returns text behind a beginning, broken at spaces, with the following lines indented as far.
-fn paragraph(begin: &str, text: &str, width: usize) -> String {
-    let indent = begin.trim_start_matches('\n').chars().count();
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let line = lines.last_mut().expect("there is always one");
-        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-    }
-    format!("{begin}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
 /// Reads and measures what this host, its interfaces and the path to a far end cost: each finding has evidence, a price and a remedy.

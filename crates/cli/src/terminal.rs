@@ -68,14 +68,33 @@ pub fn remark(text: &str) {
 
 /// Returns the style of a table on the stream to which [`tell`] writes.
 pub fn style(stdout_is_taken: bool) -> Style {
-    let (is_terminal, size) = if stdout_is_taken {
-        (io::stderr().is_terminal(), terminal_size::terminal_size_of(io::stderr()))
-    } else {
-        (io::stdout().is_terminal(), terminal_size::terminal_size_of(io::stdout()))
-    };
+    let is_terminal = if stdout_is_taken { io::stderr().is_terminal() } else { io::stdout().is_terminal() };
     // https://no-color.org: set and not empty.
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    Style { width: size.map_or(WIDTH, |(width, _)| usize::from(width.0)), color: is_terminal && !no_color }
+    Style { width: columns(stdout_is_taken).unwrap_or(WIDTH), color: is_terminal && !no_color }
+}
+
+/// Returns the columns of the terminal to which [`tell`] writes, if it is one.
+pub fn columns(stdout_is_taken: bool) -> Option<usize> {
+    let size = if stdout_is_taken {
+        terminal_size::terminal_size_of(io::stderr())
+    } else {
+        terminal_size::terminal_size_of(io::stdout())
+    };
+    size.map(|(width, _)| usize::from(width.0)).filter(|width| *width > 0)
+}
+
+/// Returns sentences for [`tell`], each from a new line on, broken at spaces where a terminal would break them within words.
+pub fn sentences<'a>(all: impl IntoIterator<Item = &'a str>, stdout_is_taken: bool) -> String {
+    let width = columns(stdout_is_taken).unwrap_or(usize::MAX);
+    all.into_iter().map(|sentence| paragraph("", sentence, width)).collect()
+}
+
+/// Returns text behind a beginning, broken at spaces, with the following lines indented as far.
+pub fn paragraph(begin: &str, text: &str, width: usize) -> String {
+    let indent = begin.trim_start_matches('\n').chars().count();
+    let lines = hodo_report::wrap(text, width.saturating_sub(indent));
+    format!("{begin}{}\n", lines.join(&format!("\n{:indent$}", "")))
 }
 
 fn write_all(mut to: impl Write, bytes: &[u8]) -> io::Result<()> {

@@ -29,8 +29,9 @@ pub fn run(options: &WhyOptions) -> Result<Outcome, Error> {
     let recorder = Recorder::new(&progress, outputs, &stop);
     let diagnosis = hodo_tester::why(&benchmark, &mut document, &recorder, &stop)?;
     if let Some(base) = document.measurements.first().filter(|_| !options.follow.quiet) {
-        let sentences = hodo_tester::sentences(base, &diagnosis).join("\n");
-        terminal::tell(&format!("\n{}{sentences}\n", table(&diagnosis)), stdout_is_taken)?;
+        let sentences = hodo_tester::sentences(base, &diagnosis);
+        let sentences = terminal::sentences(sentences.iter().map(String::as_str), stdout_is_taken);
+        terminal::tell(&format!("\n{}{sentences}", table(&diagnosis)), stdout_is_taken)?;
     }
     recorder.finish(&document)
 }

@@ -122,15 +122,15 @@ impl Watch for Unwatched {}
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Progress {
-    /// In the warm-up, nothing is counted.
+    /// In the warm-up, whose operations do not count.
     pub warming_up: bool,
     /// Repeats finished.
     pub repeats: u32,
-    /// Seconds since the warm-up or the counted time began.
+    /// Seconds of the warm-up, or of the counted time, so far.
     pub elapsed_s: f64,
-    /// Operations per second so far.
+    /// Operations per second in that time.
     pub operations_per_s: f64,
-    /// Payload bits per second so far.
+    /// Payload bits per second in that time.
     pub payload_bits_per_s: f64,
 }
 

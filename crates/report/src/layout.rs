@@ -142,7 +142,8 @@ pub(crate) fn render_with(columns: &[Column], under: &[String], color: bool) -> 
 }
 
 /// Breaks a sentence into lines at spaces; a word longer than the width stays whole.
-pub(crate) fn wrap(sentence: &str, width: usize) -> Vec<String> {
+#[must_use]
+pub fn wrap(sentence: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in sentence.split(' ') {
         let line = lines.last_mut().expect("there is always one");

@@ -23,6 +23,7 @@ pub use compare::{Answer, Check, Comparison, Pair, compare, comparison_table};
 pub use figure::{Figure, plan_text};
 pub use html::{Table, html, html_with};
 pub use json::JsonError;
+pub use layout::wrap;
 pub use markdown::markdown;
 pub use sparkline::sparkline;
 pub use table::{Style, explain, line, overview, table};

@@ -62,29 +62,37 @@ fn figure_text(m: &Measurement) -> String {
     figure.value(m).map_or_else(|| UNKNOWN.into(), |value| figure.text(value))
 }
 
-/// Returns a measurement in one line, for progress while others still run.
+/// Returns a measurement in one line, for progress while others still run. Where the width is too small for all, the curve is left out first,
+/// then figures that are not the row's own.
 #[must_use]
-pub fn line(m: &Measurement) -> String {
+pub fn line(m: &Measurement, width: usize) -> String {
+    let kept = |text: String| (u8::MAX, text);
     let mut parts = vec![
-        format!("{} {} {}", clean(&figure::protocol_text(m)), m.test, m.mode),
-        figure::size_text(m),
-        figure::window_text(m),
-        main_figure(m),
+        kept(format!("{} {} {}", clean(&figure::protocol_text(m)), m.test, m.mode)),
+        kept(figure::size_text(m)),
+        kept(figure::window_text(m)),
+        kept(main_figure(m)),
     ];
     if let (Some(latency), Figure::PayloadRate | Figure::OperationRate) = (&m.latency_ns, Figure::of(m)) {
-        parts.push(format!("p50 {}", units::time_ns(latency.p50 as f64)));
+        parts.push((3, format!("p50 {}", units::time_ns(latency.p50 as f64))));
     }
-    parts.extend(figure::reached_text(m));
+    parts.extend(figure::reached_text(m).map(|text| (2, text)));
     if m.loss.lost > 0 {
-        parts.push(format!("{} lost", units::count(m.loss.lost)));
+        parts.push(kept(format!("{} lost", units::count(m.loss.lost))));
     }
     if let Some(cost) = &m.simulation {
-        parts.push(format!("{} × real time", units::digits(cost.times_real_time, 2)));
+        parts.push((1, format!("{} × real time", units::digits(cost.times_real_time, 2))));
     }
-    parts.push(curve(m, 16));
-    parts.push(m.verdict.state.word().into());
-    parts.retain(|part| !part.is_empty());
-    parts.join("  ")
+    parts.push((0, curve(m, 16)));
+    parts.push(kept(m.verdict.state.word().into()));
+    parts.retain(|(_, text)| !text.is_empty());
+    let joined = |parts: &[(u8, String)]| parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("  ");
+    while joined(&parts).chars().count() > width
+        && let Some(least) = parts.iter().map(|(keep, _)| *keep).min().filter(|keep| *keep < u8::MAX)
+    {
+        parts.retain(|(keep, _)| *keep != least);
+    }
+    joined(&parts)
 }
 
 /// Returns sentences for what a row cannot say: the reason of a verdict that is not stable or has a doubt, and losses.
@@ -232,16 +240,23 @@ mod tests {
         m.intervals.clear();
         let text = table(&[m.clone()], Style { width: 160, color: false });
         assert!(!text.contains("NaN"), "{text}");
-        assert_eq!(line(&m), "tcp rate send  64 B  32×1  –  stable");
+        assert_eq!(line(&m, usize::MAX), "tcp rate send  64 B  32×1  –  stable");
     }
 
     #[test]
     fn a_finished_row_in_one_line() {
         let drifting = &sample::document().measurements[14];
-        assert_eq!(
-            line(drifting),
-            "tcp rate receive  1 MiB  32×1  46.18 Gbit/s ±0.7 %  p50 5.82 ms  0.94 × plain loop  ██████▇▇▇▇▇▆▆▆▆▆  drifting"
-        );
+        for (width, text) in [
+            (
+                usize::MAX,
+                "tcp rate receive  1 MiB  32×1  46.18 Gbit/s ±0.7 %  p50 5.82 ms  0.94 × plain loop  ██████▇▇▇▇▇▆▆▆▆▆  drifting",
+            ),
+            (100, "tcp rate receive  1 MiB  32×1  46.18 Gbit/s ±0.7 %  p50 5.82 ms  0.94 × plain loop  drifting"),
+            (80, "tcp rate receive  1 MiB  32×1  46.18 Gbit/s ±0.7 %  p50 5.82 ms  drifting"),
+            (10, "tcp rate receive  1 MiB  32×1  46.18 Gbit/s ±0.7 %  drifting"),
+        ] {
+            assert_eq!(line(drifting, width), text);
+        }
     }
 
     #[test]
@@ -250,7 +265,7 @@ mod tests {
         let rows: Vec<Vec<&str>> = text.lines().skip(1).map(|line| line.split_whitespace().collect()).collect();
         assert!(rows[1].windows(3).any(|heads| heads == ["×", "real", "CPU/op."]), "{text}");
         assert!(rows[2].windows(3).any(|cells| cells == ["2.0", "2.90", "µs"]), "{text}");
-        assert!(!text.contains("CPU %") && line(&sample::simulated(64)).contains("2.0 × real time"), "{text}");
+        assert!(!text.contains("CPU %") && line(&sample::simulated(64), 160).contains("2.0 × real time"), "{text}");
         assert!(!plain(250).contains("× real"), "no other link has them");
     }
 

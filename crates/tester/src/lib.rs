@@ -39,7 +39,7 @@ pub use benchmark::{Benchmark, Conditions, Host, Observer, Unobserved, document}
 pub use beside::OtherFlow;
 pub use congestion::check_congestion;
 pub use content::{Content, Payload};
-pub use demonstration::{brief, demonstration};
+pub use demonstration::{brief, demonstration, demonstration_time};
 pub use error::{Error, ended};
 pub use far_end::{FarEnd, PAGES_ON, USAGE_REQUEST, usage_line};
 pub use limit::{limit, plain_loop};

@@ -1,6 +1,7 @@
 //! The progress of a run: a line that is rewritten on a terminal, plain lines elsewhere, or no output.
 
 use super::Follow;
+use crate::terminal;
 use hodo_measure::limits::format_rate;
 use hodo_measure::units::text::{self, time_ns};
 use hodo_measure::{Measurement, Plan, Size, Snapshot};
@@ -9,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Rates of the recent past that the live line shows.
 const CURVE: usize = 12;
-/// Columns that the live line keeps to, so that it can be rewritten: what is wider wraps.
+/// Columns that the live line keeps to on a wide terminal.
 const WIDTH: usize = 100;
 
 /// Tells people on standard error how the run goes.
@@ -50,8 +51,7 @@ impl Progress {
         Progress { kind, steps, live: Mutex::default() }
     }
 
-    /// Says something of the whole run above everything else, once the first step has begun in earnest: what is not possible is refused
-    /// without it.
+    /// Says something of the whole run above all steps, once the first one has begun in earnest: what is not possible is refused without it.
     pub fn head(&self, text: &str) {
         self.live().header = Some(text.to_owned());
     }
@@ -66,7 +66,7 @@ impl Progress {
     pub fn begin(&self, protocol: &str, plan: &Plan) {
         let mut live = self.live();
         live.step += 1;
-        live.what = format!("{protocol} {} {} {}", plan.test, plan.mode, size_text(plan.size));
+        live.what = format!("{protocol} {} {}  {}", plan.test, plan.mode, size_text(plan.size));
         live.rates.clear();
         (live.ended, live.interval) = (None, None);
         self.draw(&live, "opening");
@@ -118,7 +118,8 @@ impl Progress {
         let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
         let mut live = self.live();
         let (header, place) = (self.header(&mut live), self.place(&live));
-        self.write(&format!("{header}{clear}{place}{}\n", hodo_report::line(measurement)));
+        let width = columns().map_or(usize::MAX, |columns| columns.saturating_sub(place.len()));
+        self.write(&format!("{header}{clear}{place}{}\n", hodo_report::line(measurement, width)));
     }
 
     /// Returns the header the first time, in place of a live line.
@@ -130,7 +131,9 @@ impl Progress {
     fn draw(&self, live: &Live, state: &str) {
         if self.kind == Kind::Live {
             let line = format!("{}{}  {state}", self.place(live), live.what);
-            let line: String = line.chars().take(WIDTH).collect();
+            // What wraps cannot be rewritten, and in its last column a line of some terminals does.
+            let width = columns().map_or(WIDTH, |columns| WIDTH.min(columns.saturating_sub(1)));
+            let line: String = line.chars().take(width).collect();
             self.write(&format!("\r\x1b[K{line}"));
         }
     }
@@ -162,7 +165,12 @@ fn figures(operations_per_s: f64, payload_bits_per_s: f64) -> String {
 
 fn size_text(size: Size) -> String {
     match size {
-        Size::Fixed(size) => format!("{size} B"),
-        Size::Uniform { min, max } => format!("{min}..{max} B"),
+        Size::Fixed(size) => text::bytes(size.into()),
+        Size::Uniform { min, max } => format!("{}..{}", text::bytes(min.into()), text::bytes(max.into())),
     }
+}
+
+/// Returns the columns of the terminal that is standard error, if it is one.
+fn columns() -> Option<usize> {
+    terminal::columns(true)
 }

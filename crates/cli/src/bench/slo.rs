@@ -52,7 +52,8 @@ pub fn run(bench: &BenchOptions, benchmark: &Benchmark) -> Result<Outcome, Error
     if let Ok(found) = &found
         && !bench.follow.quiet
     {
-        terminal::tell(&format!("\n{}{}\n", curve(found), found.text), stdout_is_taken)?;
+        let sentence = terminal::sentences([found.text.as_str()], stdout_is_taken);
+        terminal::tell(&format!("\n{}{sentence}", curve(found)), stdout_is_taken)?;
     }
     let outcome = if document.measurements.is_empty() { Ok(Outcome::Failed) } else { recorder.finish(&document) };
     let streamed = stream.map_or(Ok(()), super::stream::Stream::finish);

@@ -79,7 +79,10 @@ impl Watch {
         let is_whole = failure.is_none() && document.measurements.iter().all(|row| is_done(row.verdict.state));
         match failure {
             Some(why) => tracing::warn!("not measured: {why}"),
-            None => document.measurements.iter().for_each(|row| tracing::info!("{}", hodo_report::line(row))),
+            None => {
+                let lines = document.measurements.iter().map(|row| hodo_report::line(row, usize::MAX));
+                lines.for_each(|line| tracing::info!("{line}"));
+            }
         }
         let missed = crate::bench::missed(&self.required, &document.measurements);
         missed.iter().for_each(|sentence| tracing::warn!("{sentence}"));

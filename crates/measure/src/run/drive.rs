@@ -2,7 +2,6 @@ mod follow;
 mod readings;
 mod starts;
 
-use super::Progress;
 use super::accounts::{Accounts, Reading};
 use super::gate::Gate;
 use super::recorder::{Recorded, Recorder, Tally};
@@ -158,6 +157,7 @@ impl Drive<'_> {
             self.count_from_here()?;
         }
         let now = self.link.now();
+        (self.began, self.tick) = (now, now + TICK);
         if self.updates.is_some() {
             self.subscribe(share)?;
         } else if let Some(schedule) = &mut self.schedule {
@@ -477,7 +477,7 @@ impl Drive<'_> {
             gate.restart();
         }
         self.phase = Phase::Counted;
-        self.began = now;
+        (self.told, self.tick) = ((0, 0), now + TICK);
         self.due = now;
         self.plan_repeat(now);
         self.begin_snapshots(now);
@@ -533,16 +533,6 @@ impl Drive<'_> {
     /// Returns how long nothing may end or arrive before the far end counts as stalled.
     fn patience(&self) -> Duration {
         self.shared.plan.stall + self.updates.as_ref().map_or(Duration::ZERO, |updates| updates.spacing)
-    }
-
-    fn tell(&mut self, now: Instant) {
-        let warming_up = matches!(self.phase, Phase::WarmUp | Phase::Warm);
-        let done = if warming_up { (0, 0) } else { self.recorder.so_far() };
-        let since = (done.0 - self.told.0, done.1 - self.told.1);
-        self.told = done;
-        let elapsed_s = (now - self.began).as_secs_f64();
-        let progress = Progress { warming_up, repeats: self.closed, elapsed_s, ..Progress::default() };
-        self.shared.tell(self.place == 0, since.0, since.1, progress);
     }
 
     /// Waits for the operations in flight and the end of subscriptions, so that the link can be used for the next plan.

@@ -35,6 +35,8 @@ pub struct FakeLink {
     missing: Loss,
     /// The time from which on nothing arrives.
     pub dead_from: u64,
+    /// How long the far end takes to report.
+    pub ask_ns: u64,
     /// The time from which on the far end, which reported until then, does not.
     pub mute_from: u64,
     /// Whether parts of an operation arrive all the time.
@@ -68,6 +70,7 @@ impl FakeLink {
             unsubscribed: Vec::new(),
             missing: Loss::default(),
             dead_from: u64::MAX,
+            ask_ns: 2 * delay_ns,
             mute_from: u64::MAX,
             progresses: false,
             opens_window: false,
@@ -235,7 +238,7 @@ impl Link for FakeLink {
             return Ok(None);
         }
         if self.far.is_some() {
-            self.now += 2 * self.delay_ns;
+            self.now += self.ask_ns;
             self.deliver(self.now, done);
         }
         // The process has used a tenth of the time, and a duplicate comes with every hundredth operation.

@@ -10,6 +10,13 @@ use std::time::Duration;
 /// The interval at which a link that waits for the others checks whether the run is to end.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
+/// The operations done so far, and their payload.
+#[derive(Default)]
+struct Done {
+    operations: AtomicU64,
+    payload_bytes: AtomicU64,
+}
+
 /// The state that the threads of one run share. No thread waits for another but in a pause: each link runs on until all have closed
 /// the repeats that are enough.
 pub(super) struct Shared<'a> {
@@ -20,8 +27,8 @@ pub(super) struct Shared<'a> {
     closed: Mutex<Vec<Vec<Tally>>>,
     enough: AtomicU32,
     halted: AtomicBool,
-    operations: AtomicU64,
-    payload_bytes: AtomicU64,
+    /// The reports of all links: on their warm-up, and on their counted time.
+    told: [Done; 2],
     /// How many links are at the meeting, and how many meetings there were.
     meeting: Mutex<(usize, u64)>,
     all_met: Condvar,
@@ -40,8 +47,7 @@ impl<'a> Shared<'a> {
             closed: Mutex::new(vec![Vec::new(); links]),
             enough: AtomicU32::new(enough),
             halted: AtomicBool::new(false),
-            operations: AtomicU64::new(0),
-            payload_bytes: AtomicU64::new(0),
+            told: Default::default(),
             meeting: Mutex::default(),
             all_met: Condvar::new(),
         }
@@ -119,8 +125,9 @@ impl<'a> Shared<'a> {
 
     /// Adds what a link has done since its last call; the first link also reports the progress to the caller.
     pub fn tell(&self, first: bool, operations: u64, payload_bytes: u64, mut progress: Progress) {
-        let operations = self.operations.fetch_add(operations, Relaxed) + operations;
-        let payload_bytes = self.payload_bytes.fetch_add(payload_bytes, Relaxed) + payload_bytes;
+        let told = &self.told[usize::from(!progress.warming_up)];
+        let operations = told.operations.fetch_add(operations, Relaxed) + operations;
+        let payload_bytes = told.payload_bytes.fetch_add(payload_bytes, Relaxed) + payload_bytes;
         if first && progress.elapsed_s > 0.0 {
             progress.operations_per_s = operations as f64 / progress.elapsed_s;
             progress.payload_bits_per_s = payload_bytes as f64 * 8.0 / progress.elapsed_s;

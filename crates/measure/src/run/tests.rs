@@ -293,10 +293,11 @@ fn one_broken_link_ends_the_others_with_what_they_have() {
     assert!(found.verdict.state == State::Interrupted && found.operations > 0);
 }
 
-/// A watch that interrupts after `after` calls, and records the progress reports.
+/// A watch that interrupts after `after` calls, pauses after so many repeats, and records the progress reports.
 #[derive(Default)]
 struct Impatient {
     after: u32,
+    pauses: u32,
     asked: AtomicU32,
     told: std::sync::Mutex<Vec<Progress>>,
 }
@@ -313,6 +314,10 @@ impl Watch for Impatient {
     fn machine_busy_s(&self) -> Option<(f64, f64)> {
         let asked = f64::from(self.asked.load(Relaxed));
         Some((asked, 4.0 * asked))
+    }
+
+    fn pauses_after(&self, repeats: u32) -> bool {
+        repeats <= self.pauses
     }
 
     fn interrupted(&self) -> bool {
@@ -372,6 +377,33 @@ fn progress_is_told_ten_times_a_second() {
     assert!((9..=11).contains(&told.len()), "{}", told.len());
     near(told[5].operations_per_s, 10_000.0);
     assert!(told[8].repeats >= 7 && !told[8].warming_up);
+}
+
+#[test]
+fn progress_has_the_rate_of_the_warm_up_too_and_no_pause_lowers_it() {
+    for links in [1, 3] {
+        let plan = Plan { warmup: Duration::from_millis(450), channels: links, repeats: Repeats::Fixed(5), ..plan() };
+        let watch = Impatient { after: u32::MAX, pauses: 4, ..Impatient::default() };
+        // Each question to the far end takes longer than a repeat.
+        let link = |_| {
+            let mut link = FakeLink::steady(80_000, 20_000).telling();
+            link.ask_ns = 150_000_000;
+            Box::new(link) as Box<dyn Link + Send>
+        };
+        let mut all: Vec<_> = (0..links).map(link).collect();
+        let found = run(&mut all, &plan, &watch);
+        assert_eq!((found.error, found.repeats), (None, 5));
+        let told = watch.told.into_inner().expect("one thread");
+        let warm_up = told.iter().filter(|progress| progress.warming_up).count();
+        assert!(warm_up >= 2 && told.len() >= warm_up + 5, "{told:?}");
+        if links == 1 {
+            // An operation that ends at a report is in the next one.
+            assert!(told.iter().all(|progress| (9_980.0..10_020.0).contains(&progress.operations_per_s)), "{told:?}");
+        } else {
+            // The others are at other points of their own time.
+            assert!(told.iter().all(|progress| progress.operations_per_s > 0.0), "{told:?}");
+        }
+    }
 }
 
 #[test]

@@ -1,12 +1,23 @@
-//! The snapshots that a link takes of its counters while it is driven.
+//! The reports of a link that is driven: its progress, and snapshots of its counters.
 
 use super::readings::ASKED_MAX;
 use super::{Drive, Phase};
-use crate::Snapshot;
+use crate::{Progress, Snapshot};
 use hodo_machine::Instant;
 use std::time::Duration;
 
 impl Drive<'_> {
+    /// Reports the progress of the warm-up, or of the counted time.
+    pub(super) fn tell(&mut self, now: Instant) {
+        let warming_up = matches!(self.phase, Phase::WarmUp | Phase::Warm);
+        let done = self.recorder.so_far();
+        let since = (done.0 - self.told.0, done.1 - self.told.1);
+        self.told = done;
+        let elapsed_s = if warming_up { (now - self.began).as_secs_f64() } else { self.counted_ns(now) as f64 * 1e-9 };
+        let progress = Progress { warming_up, repeats: self.closed, elapsed_s, ..Progress::default() };
+        self.shared.tell(self.place == 0, since.0, since.1, progress);
+    }
+
     /// Takes the first snapshot, at the start of the counted time.
     pub(super) fn begin_snapshots(&mut self, now: Instant) {
         if let Some(settings) = self.shared.snapshots.settings {
