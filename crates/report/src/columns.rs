@@ -52,10 +52,10 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             ..m.rate_asked.map_or_else(String::new, units::operations_per_s).into()
         }),
         column(["", "rate"], right, if is_in_operations { 97 } else { 50 }, &|m| {
-            figure_cell(Some(m.rate.operations_per_s.median), units::operations_per_s)
+            figure_cell(figure::timed(m, Some(m.rate.operations_per_s.median)), units::operations_per_s)
         }),
         column(PAYLOAD_RATE, right, if is_in_operations { 50 } else { 97 }, &|m| {
-            figure_cell(Some(m.rate.payload_bits_per_s.median), units::bits_per_s)
+            figure_cell(figure::timed(m, Some(m.rate.payload_bits_per_s.median)), units::bits_per_s)
         }),
         column(["payload", "sent"], right, 89, &sent),
         column(["", "±"], right, 60, &|m| {
@@ -83,9 +83,11 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             ..figure::limit_text(m).unwrap_or_else(|| UNKNOWN.into()).into()
         }),
         column(["limit", "by"], left, 40, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.source()).into()),
-        column(OF_LIMIT, right, 87, &|m| figure_cell(m.share_of_limit, whole_percent)),
-        column(["× plain", "loop"], right, 39, &|m| figure_cell(m.times_plain_loop, |times| format!("{times:.2}"))),
-        column(["what", "binds"], left, 94, &|m| m.limit.as_ref().map_or(UNKNOWN, |limit| limit.binds.word()).into()),
+        column(OF_LIMIT, right, 87, &|m| figure_cell(figure::timed(m, m.share_of_limit), whole_percent)),
+        column(["× plain", "loop"], right, 39, &|m| {
+            figure_cell(figure::timed(m, m.times_plain_loop), |times| format!("{times:.2}"))
+        }),
+        column(["what", "binds"], left, 94, &binds),
         column(["", "lost"], right, if any_loss { 65 } else { 15 }, &|m| Cell {
             text: units::count(m.loss.lost),
             tone: if m.loss.lost > 0 { Tone::Bad } else { Tone::Plain },
@@ -120,6 +122,11 @@ fn time(m: &Measurement, pick: impl Fn(&Latency) -> u64) -> Cell {
 fn sent(m: &Measurement) -> Cell {
     let sent = m.sent.map(|sent| figure_cell(Some(sent.payload_bits_per_s), units::bits_per_s));
     sent.unwrap_or_else(|| String::new().into())
+}
+
+fn binds(m: &Measurement) -> Cell {
+    let limit = m.limit.as_ref().filter(|_| figure::is_timed(m));
+    limit.map_or(UNKNOWN, |limit| limit.binds.word()).into()
 }
 
 fn whole(value: Option<f64>) -> Cell {

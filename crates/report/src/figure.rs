@@ -41,12 +41,12 @@ impl Figure {
     /// Returns the measured value, in bits per second, operations per second or nanoseconds.
     #[must_use]
     pub fn value(self, measurement: &Measurement) -> Option<f64> {
-        match self {
+        let value = match self {
             Figure::PayloadRate => Some(measurement.rate.payload_bits_per_s.median),
             Figure::OperationRate => Some(measurement.rate.operations_per_s.median),
             Figure::Latency => measurement.latency_ns.as_ref().map(|latency| latency.p50 as f64),
-        }
-        .filter(|value| value.is_finite())
+        };
+        timed(measurement, value)
     }
 
     /// Returns a value with the figure's unit.
@@ -186,10 +186,20 @@ pub(crate) fn is_over_the_line(measurement: &Measurement) -> bool {
     limit.zip(share).is_some_and(|(limit, share)| limits::red_flag(limit, share).is_some())
 }
 
-/// Returns what the row has reached: `94 % of line`, or `0.94 × plain loop` where it has no bound.
+/// Returns whether anything was timed: nothing was where a run ended before its counted part began.
+pub(crate) fn is_timed(measurement: &Measurement) -> bool {
+    measurement.operations > 0 || measurement.elapsed_s > 0.0
+}
+
+/// Returns a figure of a row if it is known, and anything was timed.
+pub(crate) fn timed(measurement: &Measurement, value: Option<f64>) -> Option<f64> {
+    value.filter(|value| value.is_finite() && is_timed(measurement))
+}
+
+/// Returns what the row has reached: `94 % of line`, or `0.94 × plain loop` where it has no bound; `None` where nothing was timed.
 pub(crate) fn reached_text(measurement: &Measurement) -> Option<String> {
-    let share = measurement.share_of_limit.filter(|share| share.is_finite()).zip(measurement.limit.as_ref());
-    let times = measurement.times_plain_loop.filter(|times| times.is_finite());
+    let share = timed(measurement, measurement.share_of_limit).zip(measurement.limit.as_ref());
+    let times = timed(measurement, measurement.times_plain_loop);
     share
         .map(|(share, limit)| format!("{:.0} % of {}", share * 100.0, limit.source()))
         .or_else(|| times.map(|times| format!("{times:.2} × plain loop")))

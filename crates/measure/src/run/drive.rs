@@ -66,7 +66,6 @@ pub(super) struct Drive<'a> {
     channels: u32,
     tick: Instant,
     began: Instant,
-    told: (u64, u64),
     /// The number of the latest snapshot, and when the next one is due.
     snapshots: u64,
     snapshot_due: Instant,
@@ -141,7 +140,6 @@ pub(super) fn drive(link: &mut (dyn Link + Send), shared: &Shared<'_>, place: us
         channels: share.channels(),
         tick: now + TICK,
         began: now,
-        told: (0, 0),
         snapshots: 0,
         snapshot_due: Instant::MAX,
         done: Vec::with_capacity(1024),
@@ -469,6 +467,16 @@ impl Drive<'_> {
         let far = self.opened.take().and_then(|opened| opened.far);
         self.opened = Some(Reading { far, ..self.read_local() });
         let now = since.unwrap_or_else(|| self.link.now());
+        self.forget(now);
+        self.phase = Phase::Counted;
+        self.tick = now + TICK;
+        self.due = now;
+        self.plan_repeat(now);
+        self.begin_snapshots(now);
+    }
+
+    /// Forgets what has been recorded so far.
+    fn forget(&mut self, now: Instant) {
         self.recorder.restart(now);
         if let Some(stages) = &mut self.stages {
             stages.restart();
@@ -476,11 +484,6 @@ impl Drive<'_> {
         if let Some(gate) = &mut self.gate {
             gate.restart();
         }
-        self.phase = Phase::Counted;
-        (self.told, self.tick) = ((0, 0), now + TICK);
-        self.due = now;
-        self.plan_repeat(now);
-        self.begin_snapshots(now);
     }
 
     fn close_repeat(&mut self, now: Instant) {
@@ -551,6 +554,10 @@ impl Drive<'_> {
     fn finish(mut self, outcome: Result<(), LinkError>) -> Found {
         let error = outcome.err();
         self.shared.snapshots.end(self.place);
+        if matches!(self.phase, Phase::WarmUp | Phase::Warm) {
+            // Nothing of a warm-up counts, although the run ended in it.
+            self.forget(self.began);
+        }
         if let Some(error) = &error {
             self.shared.halt();
             if let Some(start) = self.opened.take() {

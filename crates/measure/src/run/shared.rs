@@ -3,19 +3,12 @@ use super::snapshots::Snapshots;
 use super::{Progress, Watch};
 use crate::statistics::{REPEATS_MIN, estimate};
 use crate::{LinkError, Plan, Repeats};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// The interval at which a link that waits for the others checks whether the run is to end.
 const LOOK_UP: Duration = Duration::from_millis(50);
-
-/// The operations done so far, and their payload.
-#[derive(Default)]
-struct Done {
-    operations: AtomicU64,
-    payload_bytes: AtomicU64,
-}
 
 /// The state that the threads of one run share. No thread waits for another but in a pause: each link runs on until all have closed
 /// the repeats that are enough.
@@ -27,8 +20,8 @@ pub(super) struct Shared<'a> {
     closed: Mutex<Vec<Vec<Tally>>>,
     enough: AtomicU32,
     halted: AtomicBool,
-    /// The reports of all links: on their warm-up, and on their counted time.
-    told: [Done; 2],
+    /// The latest progress of each link, at the rates of that link alone.
+    told: Mutex<Vec<Option<Progress>>>,
     /// How many links are at the meeting, and how many meetings there were.
     meeting: Mutex<(usize, u64)>,
     all_met: Condvar,
@@ -47,7 +40,7 @@ impl<'a> Shared<'a> {
             closed: Mutex::new(vec![Vec::new(); links]),
             enough: AtomicU32::new(enough),
             halted: AtomicBool::new(false),
-            told: Default::default(),
+            told: Mutex::new(vec![None; links]),
             meeting: Mutex::default(),
             all_met: Condvar::new(),
         }
@@ -123,16 +116,18 @@ impl<'a> Shared<'a> {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what a link has done since its last call; the first link also reports the progress to the caller.
-    pub fn tell(&self, first: bool, operations: u64, payload_bytes: u64, mut progress: Progress) {
-        let told = &self.told[usize::from(!progress.warming_up)];
-        let operations = told.operations.fetch_add(operations, Relaxed) + operations;
-        let payload_bytes = told.payload_bytes.fetch_add(payload_bytes, Relaxed) + payload_bytes;
-        if first && progress.elapsed_s > 0.0 {
-            progress.operations_per_s = operations as f64 / progress.elapsed_s;
-            progress.payload_bits_per_s = payload_bytes as f64 * 8.0 / progress.elapsed_s;
-            self.watch.progress(&progress);
-        }
+    /// Takes the progress of a link; the first one also reports that of all links to the caller, once each of them has come as far.
+    pub fn tell(&self, link: usize, progress: Progress) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told[link] = Some(progress);
+        let as_far = |other: &Option<Progress>| other.filter(|other| progress.warming_up || !other.warming_up);
+        let Some(all) = told.iter().map(as_far).collect::<Option<Vec<_>>>().filter(|_| link == 0) else { return };
+        drop(told);
+        self.watch.progress(&Progress {
+            operations_per_s: all.iter().map(|link| link.operations_per_s).sum(),
+            payload_bits_per_s: all.iter().map(|link| link.payload_bits_per_s).sum(),
+            ..progress
+        });
     }
 }
 

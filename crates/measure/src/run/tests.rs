@@ -349,6 +349,7 @@ fn an_interrupt_is_no_failure_although_nothing_was_counted() {
     let found = run(&mut [Box::new(FakeLink::steady(8_000, 2_000))], &plan(), &watch);
     assert_eq!((found.verdict.state, found.operations), (State::Interrupted, 0));
     assert_eq!(found.verdict.text, "interrupted: nothing had been counted yet");
+    assert_eq!((found.latency, found.intervals.len()), (None, 0), "operations of the warm-up had ended");
 }
 
 #[test]
@@ -395,14 +396,11 @@ fn progress_has_the_rate_of_the_warm_up_too_and_no_pause_lowers_it() {
         assert_eq!((found.error, found.repeats), (None, 5));
         let told = watch.told.into_inner().expect("one thread");
         let warm_up = told.iter().filter(|progress| progress.warming_up).count();
-        assert!(warm_up >= 2 && told.len() >= warm_up + 5, "{told:?}");
-        if links == 1 {
-            // An operation that ends at a report is in the next one.
-            assert!(told.iter().all(|progress| (9_980.0..10_020.0).contains(&progress.operations_per_s)), "{told:?}");
-        } else {
-            // The others are at other points of their own time.
-            assert!(told.iter().all(|progress| progress.operations_per_s > 0.0), "{told:?}");
-        }
+        // Several links come as far at any time of a busy host; all are together in each pause.
+        assert!(told.len() >= 3 && (links > 1 || warm_up >= 2), "{told:?}");
+        // An operation that ends at a report is in the next one.
+        let rate = f64::from(links) * 10_000.0;
+        assert!(told.iter().all(|progress| (progress.operations_per_s / rate - 1.0).abs() < 0.002), "{told:?}");
     }
 }
 

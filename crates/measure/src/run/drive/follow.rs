@@ -10,12 +10,15 @@ impl Drive<'_> {
     /// Reports the progress of the warm-up, or of the counted time.
     pub(super) fn tell(&mut self, now: Instant) {
         let warming_up = matches!(self.phase, Phase::WarmUp | Phase::Warm);
-        let done = self.recorder.so_far();
-        let since = (done.0 - self.told.0, done.1 - self.told.1);
-        self.told = done;
         let elapsed_s = if warming_up { (now - self.began).as_secs_f64() } else { self.counted_ns(now) as f64 * 1e-9 };
-        let progress = Progress { warming_up, repeats: self.closed, elapsed_s, ..Progress::default() };
-        self.shared.tell(self.place == 0, since.0, since.1, progress);
+        if elapsed_s > 0.0 {
+            let (operations, payload_bytes) = self.recorder.so_far();
+            let operations_per_s = operations as f64 / elapsed_s;
+            let payload_bits_per_s = 8.0 * payload_bytes as f64 / elapsed_s;
+            let repeats = self.closed;
+            let progress = Progress { warming_up, repeats, elapsed_s, operations_per_s, payload_bits_per_s };
+            self.shared.tell(self.place, progress);
+        }
     }
 
     /// Takes the first snapshot, at the start of the counted time.
