@@ -56,9 +56,8 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
 fn what_it_does(steps: usize, time: Duration, processors: usize) -> String {
     let seconds = time.as_secs().div_ceil(10) * 10;
     let time = if seconds < 120 { format!("{seconds} s") } else { format!("{} minutes", seconds.div_ceil(60)) };
-    let place = if processors == 1 { "one processor".to_owned() } else { format!("all {processors} processors") };
     format!(
-        "The demonstration runs for about {time} on {place}; Ctrl-C stops it.\n{steps} measurements, every protocol over loopback; `hodo --help` lists commands."
+        "The demonstration runs for about {time} on all processors ({processors}); Ctrl-C stops it.\n{steps} measurements, every protocol on this host; `hodo --help` lists the commands."
     )
 }
 
@@ -101,9 +100,9 @@ mod tests {
     #[test]
     fn the_first_line_says_how_long_and_on_what() {
         for (seconds, processors, text) in [
-            (36, 2, "about 40 s on all 2 processors;"),
-            (111, 1, "about 2 minutes on one processor;"),
-            (3541, 1024, "about 60 minutes on all 1024 processors;"),
+            (36, 2, "about 40 s on all processors (2);"),
+            (110, 1, "about 110 s on all processors (1);"),
+            (111, 96, "about 2 minutes on all processors (96);"),
         ] {
             let said = what_it_does(31, Duration::from_secs(seconds), processors);
             assert!(said.lines().next().unwrap().contains(text), "{said}");

@@ -73,8 +73,12 @@ pub fn line(m: &Measurement, width: usize) -> String {
         kept(figure::window_text(m)),
         kept(main_figure(m)),
     ];
-    if let (Some(latency), Figure::PayloadRate | Figure::OperationRate) = (&m.latency_ns, Figure::of(m)) {
-        parts.push((3, format!("p50 {}", units::time_ns(latency.p50 as f64))));
+    match (&m.latency_ns, Figure::of(m)) {
+        (Some(latency), Figure::PayloadRate | Figure::OperationRate) => {
+            parts.push((3, format!("p50 {}", units::time_ns(latency.p50 as f64))));
+        }
+        (Some(_), Figure::Latency) => parts.push((3, units::operations_per_s(m.rate.operations_per_s.median))),
+        (None, _) => {}
     }
     parts.extend(figure::reached_text(m).map(|text| (2, text)));
     if m.loss.lost > 0 {
@@ -121,7 +125,7 @@ fn main_figure(m: &Measurement) -> String {
     let (value, estimate) = match figure {
         Figure::PayloadRate => (value, &m.rate.payload_bits_per_s),
         Figure::OperationRate => (value, &m.rate.operations_per_s),
-        Figure::Latency => return format!("p50 {value}  {}", units::operations_per_s(m.rate.operations_per_s.median)),
+        Figure::Latency => return format!("p50 {value}"),
     };
     format!("{value} {}", interval_text(estimate)).trim_end().to_owned()
 }
@@ -241,6 +245,20 @@ mod tests {
         let text = table(&[m.clone()], Style { width: 160, color: false });
         assert!(!text.contains("NaN"), "{text}");
         assert_eq!(line(&m, usize::MAX), "tcp rate send  64 B  32×1  –  stable");
+    }
+
+    #[test]
+    fn what_ended_before_anything_was_timed_has_no_figures() {
+        let mut m = sample::rate("tcp", Mode::Send, 64);
+        (m.operations, m.elapsed_s, m.latency_ns, m.rate) = (0, 0.0, None, hodo_measure::Rate::default());
+        m.intervals.clear();
+        assert_eq!(line(&m, usize::MAX), "tcp rate send  64 B  32×1  –  stable");
+        let text = table(&[m.clone()], Style { width: 160, color: false });
+        let limit = m.limit.as_ref().expect("a limit is known beforehand");
+        assert!(!text.contains(limit.binds.word()) && !text.contains(" 0 bit/s") && !text.contains("0/s"), "{text}");
+        // Nothing came in the counted time, which is a rate.
+        m.elapsed_s = 1.0;
+        assert!(line(&m, usize::MAX).contains("0 bit/s"), "{}", line(&m, usize::MAX));
     }
 
     #[test]

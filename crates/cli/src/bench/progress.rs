@@ -33,11 +33,14 @@ struct Live {
     header: Option<String>,
     step: usize,
     what: String,
+    /// The operations per second from one report to the next.
     rates: Vec<f64>,
+    /// Whether the latest report was of the warm-up, its time and its operations.
+    told: Option<(bool, f64, f64)>,
     /// The time, operations, payload bytes and retransmissions at the end of the latest interval.
     ended: Option<(f64, u64, u64, Option<u64>)>,
-    /// The figures of that interval.
-    interval: Option<String>,
+    /// The rates of that interval, and what its packets went through.
+    interval: Option<[String; 2]>,
 }
 
 impl Progress {
@@ -53,13 +56,13 @@ impl Progress {
 
     /// Says something of the whole run above all steps, once the first one has begun in earnest: what is not possible is refused without it.
     pub fn head(&self, text: &str) {
-        self.live().header = Some(text.to_owned());
+        self.live().header = Some(lines(text));
     }
 
     /// Says something of the whole run.
     pub fn say(&self, text: &str) {
         let header = self.header(&mut self.live());
-        self.write(&format!("{header}{text}\n"));
+        self.write(&format!("{header}{}", lines(text)));
     }
 
     /// Begins a step.
@@ -68,7 +71,7 @@ impl Progress {
         live.step += 1;
         live.what = format!("{protocol} {} {}  {}", plan.test, plan.mode, size_text(plan.size));
         live.rates.clear();
-        (live.ended, live.interval) = (None, None);
+        (live.told, live.ended, live.interval) = (None, None, None);
         self.draw(&live, "opening");
     }
 
@@ -76,14 +79,20 @@ impl Progress {
     pub fn tick(&self, now: &hodo_measure::Progress) {
         let mut live = self.live();
         self.write(&self.header(&mut live));
-        live.rates.push(now.payload_bits_per_s);
+        let done = now.operations_per_s * now.elapsed_s;
+        let before = live.told.replace((now.warming_up, now.elapsed_s, done));
+        let (_, from_s, from) = before.filter(|told| told.0 == now.warming_up).unwrap_or_default();
+        if now.elapsed_s > from_s {
+            live.rates.push((done - from) / (now.elapsed_s - from_s));
+        }
         let surplus = live.rates.len().saturating_sub(CURVE);
         live.rates.drain(..surplus);
         let curve = hodo_report::sparkline(&live.rates, CURVE);
-        let so_far = || figures(now.operations_per_s, now.payload_bits_per_s);
-        let figures = live.interval.clone().unwrap_or_else(so_far);
+        let so_far = || [figures(now.operations_per_s, now.payload_bits_per_s), String::new()];
+        let [rates, packets] = live.interval.clone().unwrap_or_else(so_far);
         let phase = if now.warming_up { "warm-up".to_owned() } else { format!("repeat {}", now.repeats + 1) };
-        self.draw(&live, &format!("{curve} {figures}, {phase}"));
+        // What there is no room for is cut: the curve first.
+        self.draw(&live, &format!("{rates}, {phase}{packets}  {curve}"));
     }
 
     /// Returns whether there is a line that is rewritten.
@@ -110,7 +119,7 @@ impl Progress {
         let again = again.map_or_else(String::new, |count| format!(", {count} resent"));
         let rtt_ns = now.tcp.as_ref().and_then(|tcp| tcp.rtt_ns);
         let rtt = rtt_ns.map_or_else(String::new, |rtt_ns| format!(", rtt {}", time_ns(rtt_ns as f64)));
-        live.interval = Some(format!("{rates}{again}{rtt}"));
+        live.interval = Some([rates, format!("{again}{rtt}")]);
     }
 
     /// Ends the step, and prints its measurement.
@@ -125,14 +134,14 @@ impl Progress {
     /// Returns the header the first time, in place of a live line.
     fn header(&self, live: &mut Live) -> String {
         let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
-        live.header.take().map_or_else(String::new, |header| format!("{clear}{header}\n"))
+        live.header.take().map_or_else(String::new, |header| format!("{clear}{header}"))
     }
 
     fn draw(&self, live: &Live, state: &str) {
         if self.kind == Kind::Live {
             let line = format!("{}{}  {state}", self.place(live), live.what);
-            // What wraps cannot be rewritten, and in its last column a line of some terminals does.
-            let width = columns().map_or(WIDTH, |columns| WIDTH.min(columns.saturating_sub(1)));
+            // What wraps cannot be rewritten: there is room for the `^C` that a terminal writes behind it, and for its cursor.
+            let width = columns().map_or(WIDTH, |columns| WIDTH.min(columns.saturating_sub(3)));
             let line: String = line.chars().take(width).collect();
             self.write(&format!("\r\x1b[K{line}"));
         }
@@ -159,8 +168,10 @@ impl Progress {
     }
 }
 
+/// Returns rates in words; operations without payload have only one.
 fn figures(operations_per_s: f64, payload_bits_per_s: f64) -> String {
-    format!("{}, {}", format_rate(payload_bits_per_s), text::operations_per_s(operations_per_s))
+    let operations = text::operations_per_s(operations_per_s);
+    if payload_bits_per_s > 0.0 { format!("{}, {operations}", format_rate(payload_bits_per_s)) } else { operations }
 }
 
 fn size_text(size: Size) -> String {
@@ -168,6 +179,11 @@ fn size_text(size: Size) -> String {
         Size::Fixed(size) => text::bytes(size.into()),
         Size::Uniform { min, max } => format!("{}..{}", text::bytes(min.into()), text::bytes(max.into())),
     }
+}
+
+/// Returns the lines of a text, broken between words where a terminal would break them within.
+fn lines(text: &str) -> String {
+    terminal::sentences(text.lines(), true)
 }
 
 /// Returns the columns of the terminal that is standard error, if it is one.

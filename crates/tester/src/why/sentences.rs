@@ -92,13 +92,21 @@ pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
     let fastest = rates.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))?;
     let median = |row: &&Measurement| row.latency_ns.as_ref().map_or(0, |latency| latency.p50);
     let slowest = quotable(real().filter(|row| row.test == Test::Latency)).into_iter().max_by_key(median)?;
-    let first = format!("Highest rate: {}; longest latency: {}.", about(fastest), about(slowest));
+    let kind = |row: &Measurement| if row.verdict.state == State::Stable { "stable " } else { "" };
+    let rate = format!("Highest {}rate: {}", kind(fastest), about(fastest));
+    let first = format!("{rate}; longest {}latency: {}.", kind(slowest), about(slowest));
     let words: Vec<Binding> = measured.iter().filter_map(|row| Some(row.limit.as_ref()?.binds)).collect();
     let count = |word: Binding| words.iter().filter(|other| **other == word).count();
-    let known = words.iter().copied().filter(|word| *word != Binding::Unknown);
-    let most = known.max_by_key(|word| count(*word)).unwrap_or(Binding::Unknown);
-    let second =
-        format!("The most frequent bottleneck is `{}`: {} of {} rows.", most.word(), count(most), measured.len());
+    let known = || words.iter().copied().filter(|word| *word != Binding::Unknown);
+    let highest = known().map(count).max().unwrap_or_default();
+    let mut all: Vec<Binding> = Vec::new();
+    known().filter(|word| count(*word) == highest).for_each(|word| {
+        if !all.contains(&word) {
+            all.push(word);
+        }
+    });
+    let most = all.first().copied().unwrap_or(Binding::Unknown);
+    let second = frequent(&all, highest, measured.len());
     let example = measured.iter().find(|row| row.limit.as_ref().is_some_and(|limit| limit.binds == most))?;
     let third = format!("To try: {}", advice(most, example, &[]));
     let diagnosis = Diagnosis {
@@ -109,6 +117,18 @@ pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
         advice: third.clone(),
     };
     Some((diagnosis, [first, second, third]))
+}
+
+/// Returns a sentence on the most frequent bottlenecks, each of `count` of `rows` rows.
+fn frequent(words: &[Binding], count: usize, rows: usize) -> String {
+    let named: Vec<String> = words.iter().map(|word| format!("`{}`", word.word())).collect();
+    match &named[..] {
+        [] => format!("The bottleneck of all {rows} rows is unknown."),
+        [one] => format!("The most frequent bottleneck is {one}: {count} of {rows} rows."),
+        [others @ .., last] => {
+            format!("The most frequent bottlenecks are {} and {last}: {count} of {rows} rows each.", others.join(", "))
+        }
+    }
 }
 
 /// Returns the stable ones of these rows, or all where none is.
@@ -196,13 +216,16 @@ mod tests {
         let (diagnosis, [first, second, third]) = summary(&rows).expect("rates and times");
         assert_eq!(
             first,
-            "Highest rate: 2.000 Gbit/s (tcp rate, 64 B), where bare sockets reach 4.000 Gbit/s; longest latency: 30.0 µs (tcp latency, 1 KiB), \
+            "Highest stable rate: 2.000 Gbit/s (tcp rate, 64 B), where bare sockets reach 4.000 Gbit/s; longest stable latency: 30.0 µs (tcp latency, 1 KiB), \
              50.0 % of its limit (roundtrip)."
         );
         assert_eq!(second, "The most frequent bottleneck is `cpu`: 3 of 5 rows.");
         assert!(third.starts_with("To try: Larger operations") && diagnosis.bottleneck == Binding::Cpu, "{third}");
         let (_, [first, ..]) = summary(&[rate(1024, 7.0, State::Stalled), latency(64, 10)]).expect("a rate and a time");
         assert!(first.starts_with("Highest rate: 7.000 Gbit/s"), "{first}");
+        let (diagnosis, [_, second, _]) = summary(&rows[1..]).expect("rates and times");
+        assert_eq!(second, "The most frequent bottlenecks are `cpu` and `roundtrip`: 2 of 4 rows each.");
+        assert_eq!(diagnosis.bottleneck, Binding::Cpu, "the first of them");
         assert!(summary(&rows[..3]).is_none(), "no times");
     }
 }
