@@ -3,6 +3,7 @@
 import command
 import contract
 import pytest
+import terminal
 
 RUN = ["bench", "tcp", "--test", "latency", "--sizes", "64", *command.SHORT]
 
@@ -67,3 +68,13 @@ def test_compare_pairs_what_is_the_same(tmp_path):
     assert command.hodo("compare", one, one, "--fail-below", "0.95").returncode == 0
     assert command.hodo("compare", one, other).returncode == 0
     assert command.hodo("compare", one, other, "--fail-below", "1000").returncode == 3
+
+
+def test_a_remark_takes_the_place_of_the_line_that_is_rewritten():
+    run = ["--stages", "--hub-pages", "127.0.0.1:1", "--test", "latency", "--mode", "receive", "--sizes", "4,64", "--count", "10", "--repeat", "1"]
+    with command.serving("ipbusudp-2.0://127.0.0.1:0") as board, command.hub() as hub:
+        with terminal.started(24, 80, "bench", f"chtcp-2.0://{hub.at}?target=127.0.0.1:{command.place(board.uri)[1]}", *run) as one:
+            assert one.end() == 0
+    shown = [line[-1] for line in one.lines()]
+    assert sum(line.startswith("the hub's stages are not known") for line in shown) == 2, shown
+    assert not any("opening" in line for line in shown), shown

@@ -154,6 +154,18 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Returns how long one repeat takes, if that follows from the plan: else zero.
+    #[must_use]
+    pub fn repeat_lasts(&self) -> Duration {
+        match self.until {
+            Until::Elapsed(duration) => duration,
+            Until::Count(count) => {
+                let seconds = self.rate.map_or(0.0, |rate| count as f64 / rate);
+                Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+            }
+        }
+    }
+
     /// Creates a plan of one operation of this size, on one channel.
     #[must_use]
     pub const fn one(mode: Mode, size: u32) -> Plan {

@@ -52,10 +52,10 @@ pub(crate) fn columns(group: &[&Measurement]) -> Vec<Column> {
             ..m.rate_asked.map_or_else(String::new, units::operations_per_s).into()
         }),
         column(["", "rate"], right, if is_in_operations { 97 } else { 50 }, &|m| {
-            figure_cell(figure::timed(m, Some(m.rate.operations_per_s.median)), units::operations_per_s)
+            figure_cell(Figure::OperationRate.value(m), units::operations_per_s)
         }),
         column(PAYLOAD_RATE, right, if is_in_operations { 50 } else { 97 }, &|m| {
-            figure_cell(figure::timed(m, Some(m.rate.payload_bits_per_s.median)), units::bits_per_s)
+            figure_cell(Figure::PayloadRate.value(m), units::bits_per_s)
         }),
         column(["payload", "sent"], right, 89, &sent),
         column(["", "±"], right, 60, &|m| {

@@ -1,7 +1,7 @@
 //! The demonstration: every protocol of a catalog, for a short time.
 
 use crate::{Benchmark, Catalog, Choice, Error, Host, Protocol, Scenario, Timing};
-use hodo_measure::{Plan, Repeats, Test, Until};
+use hodo_measure::{Plan, Test, Until};
 use std::time::Duration;
 
 /// The time of one repeat: so short that the demonstration takes less than a minute, with enough repeats for a
@@ -16,16 +16,7 @@ const BESIDE: Duration = Duration::from_millis(350);
 /// Returns about how long the demonstration takes to make these measurements, unless the machine is busy.
 #[must_use]
 pub fn demonstration_time(plans: &[Vec<Plan>]) -> Duration {
-    let of_one = |plan: &Plan| {
-        let repeats = match plan.repeats {
-            Repeats::Fixed(count) | Repeats::Confidence { max: count, .. } => count,
-        };
-        let counted = match plan.until {
-            Until::Elapsed(time) => time * repeats,
-            Until::Count(_) => Duration::ZERO,
-        };
-        plan.warmup + counted + BESIDE
-    };
+    let of_one = |plan: &Plan| plan.warmup + plan.repeat_lasts() * plan.repeats.most() + BESIDE;
     plans.iter().flatten().map(of_one).sum()
 }
 

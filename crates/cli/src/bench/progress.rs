@@ -10,8 +10,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Rates of the recent past that the live line shows.
 const CURVE: usize = 12;
+/// The least time that one of them is of. In less, as right before a pause, few operations more or less would be a peak.
+const LEAST_S: f64 = 0.05;
 /// Columns that the live line keeps to on a wide terminal.
 const WIDTH: usize = 100;
+
+/// The sequence that removes the live line.
+const CLEAR: &str = "\r\x1b[K";
 
 /// Tells people on standard error how the run goes.
 pub struct Progress {
@@ -33,9 +38,9 @@ struct Live {
     header: Option<String>,
     step: usize,
     what: String,
-    /// The operations per second from one report to the next.
+    /// The operations per second of the recent past.
     rates: Vec<f64>,
-    /// Whether the latest report was of the warm-up, its time and its operations.
+    /// Whether the latest of them was of the warm-up, and the time and the operations at its end.
     told: Option<(bool, f64, f64)>,
     /// The time, operations, payload bytes and retransmissions at the end of the latest interval.
     ended: Option<(f64, u64, u64, Option<u64>)>,
@@ -61,8 +66,8 @@ impl Progress {
 
     /// Says something of the whole run.
     pub fn say(&self, text: &str) {
-        let header = self.header(&mut self.live());
-        self.write(&format!("{header}{}", lines(text)));
+        let above = self.above(&mut self.live());
+        self.write(&format!("{above}{}", lines(text)));
     }
 
     /// Begins a step.
@@ -78,12 +83,18 @@ impl Progress {
     /// Shows the progress of the step.
     pub fn tick(&self, now: &hodo_measure::Progress) {
         let mut live = self.live();
-        self.write(&self.header(&mut live));
+        if live.header.is_some() {
+            let above = self.above(&mut live);
+            self.write(&above);
+        }
+        if !self.is_live() {
+            return;
+        }
         let done = now.operations_per_s * now.elapsed_s;
-        let before = live.told.replace((now.warming_up, now.elapsed_s, done));
-        let (_, from_s, from) = before.filter(|told| told.0 == now.warming_up).unwrap_or_default();
-        if now.elapsed_s > from_s {
+        let (_, from_s, from) = live.told.filter(|told| told.0 == now.warming_up).unwrap_or_default();
+        if now.elapsed_s >= from_s + LEAST_S {
             live.rates.push((done - from) / (now.elapsed_s - from_s));
+            live.told = Some((now.warming_up, now.elapsed_s, done));
         }
         let surplus = live.rates.len().saturating_sub(CURVE);
         live.rates.drain(..surplus);
@@ -124,26 +135,25 @@ impl Progress {
 
     /// Ends the step, and prints its measurement.
     pub fn end(&self, measurement: &Measurement) {
-        let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
         let mut live = self.live();
-        let (header, place) = (self.header(&mut live), self.place(&live));
+        let (above, place) = (self.above(&mut live), self.place(&live));
         let width = columns().map_or(usize::MAX, |columns| columns.saturating_sub(place.len()));
-        self.write(&format!("{header}{clear}{place}{}\n", hodo_report::line(measurement, width)));
+        self.write(&format!("{above}{place}{}\n", hodo_report::line(measurement, width)));
     }
 
-    /// Returns the header the first time, in place of a live line.
-    fn header(&self, live: &mut Live) -> String {
-        let clear = if self.kind == Kind::Live { "\r\x1b[K" } else { "" };
-        live.header.take().map_or_else(String::new, |header| format!("{clear}{header}"))
+    /// Returns what goes before any other line: a live line is removed, and the header printed if that has not been done.
+    fn above(&self, live: &mut Live) -> String {
+        let clear = if self.is_live() && live.step > 0 { CLEAR } else { "" };
+        format!("{clear}{}", live.header.take().unwrap_or_default())
     }
 
     fn draw(&self, live: &Live, state: &str) {
-        if self.kind == Kind::Live {
+        if self.is_live() {
             let line = format!("{}{}  {state}", self.place(live), live.what);
             // What wraps cannot be rewritten: there is room for the `^C` that a terminal writes behind it, and for its cursor.
             let width = columns().map_or(WIDTH, |columns| WIDTH.min(columns.saturating_sub(3)));
             let line: String = line.chars().take(width).collect();
-            self.write(&format!("\r\x1b[K{line}"));
+            self.write(&format!("{CLEAR}{line}"));
         }
     }
 

@@ -65,6 +65,7 @@ pub(super) struct Drive<'a> {
     counters: (Instant, Counters),
     channels: u32,
     tick: Instant,
+    /// When the warm-up began.
     began: Instant,
     /// The number of the latest snapshot, and when the next one is due.
     snapshots: u64,

@@ -120,8 +120,11 @@ impl<'a> Shared<'a> {
     pub fn tell(&self, link: usize, progress: Progress) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told[link] = Some(progress);
+        if link > 0 {
+            return;
+        }
         let as_far = |other: &Option<Progress>| other.filter(|other| progress.warming_up || !other.warming_up);
-        let Some(all) = told.iter().map(as_far).collect::<Option<Vec<_>>>().filter(|_| link == 0) else { return };
+        let Some(all) = told.iter().map(as_far).collect::<Option<Vec<_>>>() else { return };
         drop(told);
         self.watch.progress(&Progress {
             operations_per_s: all.iter().map(|link| link.operations_per_s).sum(),

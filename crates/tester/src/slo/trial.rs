@@ -130,16 +130,9 @@ fn of_operations(rate: f64) -> Duration {
     Duration::try_from_secs_f64(OPERATIONS_MIN / rate).unwrap_or(LONGEST).min(LONGEST)
 }
 
-/// Returns how long one repeat of a plan takes.
+/// Returns how long one repeat of a plan takes, with a warm-up of its own.
 pub(super) fn lasts(plan: &Plan) -> Duration {
-    let counted = match plan.until {
-        Until::Elapsed(duration) => duration,
-        Until::Count(count) => {
-            let seconds = plan.rate.map_or(0.0, |rate| count as f64 / rate);
-            Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
-        }
-    };
-    plan.warmup.saturating_add(counted)
+    plan.warmup.saturating_add(plan.repeat_lasts())
 }
 
 /// Returns what the repeats at a rate found together.

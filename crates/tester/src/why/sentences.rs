@@ -100,11 +100,11 @@ pub fn summary(rows: &[Measurement]) -> Option<(Diagnosis, [String; 3])> {
     let known = || words.iter().copied().filter(|word| *word != Binding::Unknown);
     let highest = known().map(count).max().unwrap_or_default();
     let mut all: Vec<Binding> = Vec::new();
-    known().filter(|word| count(*word) == highest).for_each(|word| {
-        if !all.contains(&word) {
+    for word in known() {
+        if count(word) == highest && !all.contains(&word) {
             all.push(word);
         }
-    });
+    }
     let most = all.first().copied().unwrap_or(Binding::Unknown);
     let second = frequent(&all, highest, measured.len());
     let example = measured.iter().find(|row| row.limit.as_ref().is_some_and(|limit| limit.binds == most))?;
