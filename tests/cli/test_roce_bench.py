@@ -52,7 +52,7 @@ def test_updates_at_a_rate_and_as_fast_as_they_come(far_end):
     (one,) = command.bench(far_end, "--test", "updates", "--sizes", "64", "--channels", "10", "--rate", "5000", *RUN)
     assert one["operations"] > 0 and one["clock_difference"]["error_ns"] == 0, "two processes of one host"
     (one,) = command.bench(far_end, "--test", "updates", "--sizes", "64", "--channels", "4", *RUN)
-    assert one["operations"] > 100 and one["loss"]["overrun"] == 0, one
+    assert one["operations"] > 0 and one["loss"]["overrun"] == 0, one
 
 
 OPTIONS = [

@@ -98,7 +98,7 @@ def test_garbage_beside_a_measurement_does_it_no_harm(server):
         said, _ = tester.communicate(timeout=30)
     assert tester.returncode == 0, said
     (one,) = contract.parse(said)["measurements"]
-    assert one["operations"] > 1000 and one["verdict"]["state"] not in ("interrupted", "failed")
+    assert one["operations"] > 0 and one["verdict"]["state"] not in ("interrupted", "failed")
     assert server.poll() is None
 
 
@@ -163,8 +163,8 @@ def test_ten_thousand_channels_in_bounded_memory():
     command.allow_files(CHANNELS + 1000)
     with command.serving("tcp://127.0.0.1:0") as server:
         plan = ["--test", "channels", "--mode", "both", "--channels", str(CHANNELS), "--sizes", "64", "--window", "1"]
-        (one,) = command.bench(server.uri, *plan, "--duration", "1s", "--repeat", "1", "--quiet", within=120)
-        assert one["channels"] == CHANNELS and one["operations"] >= CHANNELS
+        (one,) = command.bench(server.uri, *plan, "--count", str(2 * CHANNELS), "--repeat", "1", "--quiet", within=120)
+        assert one["channels"] == CHANNELS and one["operations"] == 2 * CHANNELS
         for side in ("local", "remote"):
             assert one["cpu"][side]["max_rss_bytes"] < RSS_BYTES_MAX, side
         still_serves(server)

@@ -76,7 +76,7 @@ def test_each_channel_has_the_next_port_in_every_step(scheme, kind):
 
 def test_a_connection_for_each_operation_has_the_address():
     (one,) = command.bench("tcp", *ONE, "--reconnect", "--bind", OWN, *command.SHORT)
-    assert one["operations"] > 10 and one["connection"]["bind"] == OWN
+    assert one["operations"] > 0 and one["connection"]["bind"] == OWN
 
 
 @pytest.mark.parametrize("mode", ["send", "receive"])

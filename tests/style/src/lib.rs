@@ -8,8 +8,8 @@ mod workspace;
 
 pub use licence::satisfiable;
 pub use rules::{
-    clock, crate_docs, file_length, function_length, is_machines, names, no_std_attribute, printing, protocol_names,
-    reading, unfinished, unsafe_code,
+    clock, crate_docs, file_length, function_length, is_machines, names, no_std_attribute, operations_in_a_time,
+    printing, protocol_names, reading, unfinished, unsafe_code,
 };
 pub use source::{Language, Source, has_test, sources};
 pub use words::{sentences, type_names};

@@ -156,6 +156,24 @@ pub fn clock(source: &Source) -> Vec<Complaint> {
     matching(source, &source.code, &["Instant::now", "SystemTime::now", "thread::sleep"], remedy)
 }
 
+/// Checks that no test asks for more than one operation in a time: how many there are is for the machine to say. `--count` makes sure of a number.
+#[must_use]
+pub fn operations_in_a_time(source: &Source) -> Vec<Complaint> {
+    if source.language != Language::Python || !below(source, &["tests/"]) {
+        return Vec::new();
+    }
+    let asked = "[\"operations\"] > ";
+    source
+        .text
+        .match_indices(asked)
+        .filter(|(at, _)| source.text[at + asked.len()..].starts_with(|digit: char| ('1'..='9').contains(&digit)))
+        .map(|(at, _)| {
+            let text = "more operations than a busy machine may do in the time: take --count, or `> 0`".to_owned();
+            complaint(source, line_of(&source.text, at), text)
+        })
+        .collect()
+}
+
 /// Checks that `unsafe` stands only where the system calls are, and in the C interfaces for simulators of hardware.
 #[must_use]
 pub fn unsafe_code(source: &Source) -> Vec<Complaint> {

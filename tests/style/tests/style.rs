@@ -24,6 +24,11 @@ fn time_is_an_argument() {
 }
 
 #[test]
+fn no_test_asks_how_fast_a_machine_is() {
+    check(hodo_style::operations_in_a_time);
+}
+
+#[test]
 fn unsafe_code_stays_in_io() {
     check(hodo_style::unsafe_code);
 }

@@ -91,6 +91,14 @@ fn printing_macros_are_found_in_what_is_shipped() {
 }
 
 #[test]
+fn operations_are_not_counted_against_a_time() {
+    let code =
+        "assert one[\"operations\"] > 0\nassert one[\"operations\"] > 10_000\nassert one[\"operations\"] == 20\n";
+    assert_eq!(lines(&operations_in_a_time(&Source::new("tests/cli/test_a.py", code))), [2]);
+    assert!(operations_in_a_time(&Source::new("benches/a.py", code)).is_empty());
+}
+
+#[test]
 fn names_say_what_a_thing_is() {
     assert_eq!(lines(&names(&rust("fn get_size() {}\nstruct LinkManager;\nfn target() {}\n"))), [1, 2]);
     assert_eq!(lines(&names(&Source::new("a.py", "def get_size():\n    pass\n"))), [1]);
