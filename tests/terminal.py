@@ -17,15 +17,20 @@ ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
 AGAIN = "\r\x1b[K"
 
 
-@contextlib.contextmanager
 def started(rows, columns, *arguments, **environment):
     """`hodo` on a terminal of some size, which is ended with the test."""
+    return beside(rows, columns, [command.HODO, *map(str, arguments)], **environment)
+
+
+@contextlib.contextmanager
+def beside(rows, columns, program, **environment):
+    """Any program on one."""
     master, slave = pty.openpty()
     resize(master, rows, columns)
     settings = {**os.environ, "LC_ALL": "C.UTF-8", "TERM": "xterm", "NO_COLOR": "", **environment}
     lead = lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # noqa: E731
     streams = {"stdin": slave, "stdout": slave, "stderr": slave}
-    with command.started(*arguments, env=settings, start_new_session=True, preexec_fn=lead, **streams) as process:
+    with command.beside(program, env=settings, start_new_session=True, preexec_fn=lead, **streams) as process:
         os.close(slave)
         yield Terminal(process, master)
 

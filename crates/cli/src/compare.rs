@@ -50,16 +50,16 @@ fn check(comparison: &Comparison, threshold: f64) -> Outcome {
 /// Results to compare.
 #[derive(Debug, Args)]
 pub struct CompareOptions {
-    /// The document to compare with.
+    /// The result to compare with.
     #[arg(value_name = "A")]
     pub before: PathBuf,
-    /// The document that is compared.
+    /// The new result.
     #[arg(value_name = "B")]
     pub after: PathBuf,
     /// Answer `same` where the whole interval of a ratio lies within this much of 1.
     #[arg(long, value_name = "PERCENT", value_parser = units::percent, default_value = "3%")]
     pub same: f64,
-    /// Check every ratio B/A: exit status 1 if one is certainly slower and below this, or a row is in one file only; 3 if one cannot be told.
+    /// Check every ratio B/A: exit status 1 if one is certainly slower and below this, or a row is in one file only, and 3 if one cannot be told.
     #[arg(long, value_name = "RATIO", value_parser = units::positive)]
     pub fail_below: Option<f64>,
     /// Write the comparison as JSON; `-` is standard output.

@@ -1,7 +1,7 @@
 //! `hodo` alone: every protocol of the catalog, short, with its far end started here.
 
 use crate::bench::{Follow, Progress, Recorder, plan};
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, interrupt, terminal, version};
 use clap::Args;
 use hodo_catalog::CATALOG;
 use hodo_io::{affinity, host};
@@ -24,7 +24,7 @@ pub fn run(options: &DemoOptions) -> Result<Outcome, Error> {
     let stop = interrupt::flag()?;
     let progress = Progress::new(options.progress, false, steps);
     progress.say(&what_it_does(steps, demonstration_time(&plans), affinity::online_cpus().len()));
-    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
+    let mut document = hodo_tester::document(version::COMMIT, std::env::args().collect());
     let recorder = Recorder::new(&progress, outputs, &stop);
     let mut failure = None;
     for (benchmark, plans) in benchmarks.iter().zip(&plans) {

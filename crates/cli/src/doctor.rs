@@ -1,7 +1,7 @@
 //! `hodo doctor`: the costs of this host, its interfaces and the path to a far end.
 
 use crate::output::Target;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome, terminal, version};
 use clap::Args;
 use hodo_catalog::Uri;
 use hodo_io::host::{self, HostFacts};
@@ -33,7 +33,7 @@ fn document(options: &DoctorOptions, report: &Report, host: &HostFacts, started:
     };
     json!({
         "schema": "hodo.doctor/1",
-        "tool": { "name": "hodo", "version": env!("CARGO_PKG_VERSION"), "commit": option_env!("HODO_COMMIT") },
+        "tool": { "name": "hodo", "version": env!("CARGO_PKG_VERSION"), "commit": version::COMMIT },
         "started": started,
         "link": options.uri.as_ref().map(ToString::to_string),
         "host": { "name": host.host, "kernel": host.kernel, "processors": host.cores, "hypervisor": host.hypervisor },

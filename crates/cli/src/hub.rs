@@ -72,7 +72,7 @@ const PAGES: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), PAGES
 
 /// The hub between IPbus clients and boards.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, after_long_help = EXAMPLES)]
 pub struct HubOptions {
     /// The subcommand; without one, the hub runs.
     #[command(subcommand)]
@@ -99,8 +99,7 @@ pub struct HubServe {
     /// Address for clients; 0.0.0.0:10203 admits everybody who can reach this host.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203", value_parser = units::socket_address)]
     pub listen: SocketAddr,
-    /// File of the boards that clients may reach, one a.b.c.d or a.b.c.d:port per line; reread on SIGHUP [default:
-    /// all boards].
+    /// File of the boards that clients may reach [default: all boards]; one a.b.c.d or a.b.c.d:port per line; reread on SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
     /// Address of its pages: /metrics for Prometheus, /health, /stats, /stages.

@@ -5,12 +5,14 @@ mod announce;
 mod bench;
 mod command_line;
 mod compare;
+mod completions;
 mod demo;
 mod doctor;
 mod documents;
 mod error;
 #[cfg(feature = "farm")]
 mod farm;
+mod help;
 #[cfg(feature = "ipbus")]
 mod hub;
 mod input;
@@ -18,7 +20,9 @@ mod interrupt;
 #[cfg(feature = "ipbus")]
 mod ipbus;
 mod limits;
+mod link;
 mod logging;
+mod manual;
 mod output;
 #[cfg(feature = "roce")]
 mod pingpong;
@@ -34,6 +38,7 @@ mod sockets;
 mod spacewire;
 mod terminal;
 mod trace;
+mod version;
 mod watch;
 mod why;
 
@@ -48,9 +53,13 @@ fn main() -> ExitCode {
     if cfg!(debug_assertions) {
         log::end_at_panics();
     }
-    let ran = match Cli::try_parse_from(arguments()) {
+    if completions::answer() {
+        return ExitCode::SUCCESS;
+    }
+    let arguments = arguments();
+    let ran = match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(cli),
-        Err(said) => return usage(&said),
+        Err(said) => return usage(&help::by_size(said, &arguments)),
     };
     let code = match ran {
         Ok(outcome) => outcome.into(),
@@ -106,5 +115,7 @@ fn run(cli: Cli) -> Result<Outcome, Error> {
         Some(Command::Pva(pva)) => pva::run(&pva),
         #[cfg(feature = "spacewire")]
         Some(Command::Spacewire(spacewire)) => spacewire::run(&spacewire),
+        Some(Command::Completions(options)) => completions::run(&options),
+        Some(Command::Man(options)) => manual::run(&options),
     }
 }

@@ -16,9 +16,9 @@ use std::time::Duration;
 /// Flags, defaults, output and the exchange over TCP are those of rdma-core's ibv_rc_pingpong, which can be the other end.
 /// With --test, a client of this program measures what perftest does, toward a server of this program.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct PingPongOptions {
-    /// The server to connect to; without it this end is the server.
+    /// The server to connect to, or none to be the server.
     #[arg(value_name = "HOST")]
     host: Option<String>,
     /// TCP port on which the ends tell each other of their queue pairs.
@@ -139,7 +139,7 @@ Examples:
   hodo pingpong localhost -s 64 -n 100000
   hodo pingpong --listen 0.0.0.0 --chk          a server for other hosts, as: ibv_rc_pingpong -g 1 there
   hodo pingpong there -s 65536 -m 4096 -e       toward a stock `ibv_rc_pingpong -g 1 -s 65536 -m 4096 -e`
-  hodo pingpong localhost --test write-bw --all the bandwidth of WRITE, as `ib_write_bw -a` shows it
+  hodo pingpong localhost --test write-bw --all  the bandwidth of WRITE, as `ib_write_bw -a` shows it
   hodo pingpong there -d mlx5_0 -g 3            on an adapter";
 
 /// Bytes of an atomic operation.

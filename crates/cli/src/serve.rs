@@ -1,5 +1,6 @@
 //! `hodo serve`: the far end of a link.
 
+use crate::link::LinkParser;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::sockets::SocketOptions;
@@ -128,12 +129,12 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
 
 /// Options of the far end.
 #[derive(Debug, Args)]
-#[command(after_help = served_options())]
+#[command(after_long_help = served_options())]
 pub struct ServeOptions {
     /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket. The default port is 4242, 50001 for a device,
     /// 18515 for RDMA and 5502 for the nodes of a farm. A bare protocol name listens on a free port of loopback, or on a Unix socket
     /// in a private folder. The address of a multicast group, as udp://239.7.7.7:4242, is joined.
-    #[arg(value_name = "URI", value_parser = hodo_catalog::uri)]
+    #[arg(value_name = "URI", value_parser = LinkParser, hide_possible_values = true)]
     pub uri: Uri,
     /// Processors to run on, one thread each [default: the kernel's choice].
     #[arg(long, value_name = "LIST", value_parser = units::cpus)]
@@ -144,7 +145,7 @@ pub struct ServeOptions {
     /// The scheduling class.
     #[command(flatten)]
     pub realtime: RealtimeOptions,
-    /// Number of threads that share the peers; 0 is one per processor.
+    /// Number of threads that share the peers, or 0 for one per processor.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=1024))]
     pub threads: u16,
     /// TCP congestion control [default: the system's].

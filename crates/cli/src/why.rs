@@ -1,7 +1,8 @@
 //! `hodo why`: why is a link not faster?
 
 use crate::bench::{ConditionOptions, FollowOptions, OutputOptions, Recorder};
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::link::LinkParser;
+use crate::{Error, Outcome, interrupt, terminal, version};
 use clap::{Args, value_parser};
 use hodo_catalog::Uri;
 use hodo_machine::Wait;
@@ -25,7 +26,7 @@ pub fn run(options: &WhyOptions) -> Result<Outcome, Error> {
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
     let progress = options.follow.progress(STEPS);
-    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
+    let mut document = hodo_tester::document(version::COMMIT, std::env::args().collect());
     let recorder = Recorder::new(&progress, outputs, &stop);
     let diagnosis = hodo_tester::why(&benchmark, &mut document, &recorder, &stop)?;
     if let Some(base) = document.measurements.first().filter(|_| !options.follow.quiet) {
@@ -89,7 +90,7 @@ fn benchmark(options: &WhyOptions) -> Result<Benchmark, Error> {
 #[derive(Debug, Args)]
 pub struct WhyOptions {
     /// A URI such as tcp://host:4242, or the name of a protocol, whose far end is then started on this host.
-    #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
+    #[arg(value_name = "LINK", value_parser = LinkParser, hide_possible_values = true)]
     pub link: Uri,
     /// rate, latency, channels, or open, which needs --rate [default: rate, or open with --rate].
     #[arg(long, value_name = "TEST", value_parser = crate::bench::test(), help_heading = "Test")]

@@ -140,6 +140,21 @@ fn civil_date(days: u64) -> (u64, u64, u64) {
     (year, month, day)
 }
 
+/// Returns the C library that this process runs with, as `glibc 2.36`.
+#[must_use]
+pub fn c_library() -> String {
+    #[cfg(target_env = "gnu")]
+    {
+        // SAFETY: it returns a string with a zero at its end, which is never freed.
+        let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
+        format!("glibc {}", version.to_string_lossy())
+    }
+    #[cfg(not(target_env = "gnu"))]
+    {
+        (if cfg!(target_env = "musl") { "musl" } else { "not known" }).to_owned()
+    }
+}
+
 /// Raises the limit of open descriptors as far as this process may, and returns the new limit.
 ///
 /// Each channel takes one; the usual default of 1,024 is too few for many.

@@ -17,7 +17,7 @@ pub use recorder::Recorder;
 pub use slo::SloOptions;
 pub use stream::{StreamOptions, row_line};
 
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, interrupt, terminal, version};
 use hodo_measure::{Measurement, Requirement};
 use hodo_tester::Benchmark;
 use hodo_tester::environment::clock_text;
@@ -52,7 +52,7 @@ pub fn run(bench: &BenchOptions) -> Result<Outcome, Error> {
         terminal::remark("--quiet without a file keeps no figure; add --json FILE, --tsv FILE or --out DIR");
     }
     let stdout_is_taken = outputs.take_stdout() || bench.stream.takes_stdout();
-    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, timing));
+    let mut document = hodo_tester::document(version::COMMIT, arguments::effective(bench, timing));
     progress.head(&format!("{}; {}", arguments::summary(bench, timing), clock_text(&document.environment)));
     let recorder = Recorder::new(&progress, outputs, &stop).followed(bench.stream.every(), stream.as_ref());
     let ran = benchmarks

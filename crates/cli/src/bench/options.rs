@@ -1,6 +1,7 @@
 use super::netperf::after_help;
 use super::{Follow, OutputOptions, Progress, SloOptions, StreamOptions, plan};
 use crate::Error;
+use crate::link::LinkParser;
 use crate::realtime::RealtimeOptions;
 use crate::sockets::SocketOptions;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -17,11 +18,11 @@ use std::time::Duration;
 
 /// Measures a link: rates, latencies, their limit, and what they cost.
 #[derive(Debug, Args)]
-#[command(after_help = after_help())]
+#[command(after_long_help = after_help())]
 pub struct BenchOptions {
-    /// A URI such as tcp://host:4242 or 'sim+udp://?delay=5us&loss=0.01', or the name of a protocol or scheme, as listed below. With a
-    /// bare name, the far end is started on this host, in its own process, and stopped at the end.
-    #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
+    /// A URI such as tcp://host:4242, or the name of a protocol, as tcp: the far end is then started on this host; it has a process of its own,
+    /// which is stopped at the end; 'sim+udp://?delay=5us&loss=0.01' is a simulated link. All schemes are listed below.
+    #[arg(value_name = "LINK", value_parser = LinkParser, hide_possible_values = true)]
     pub link: Uri,
     /// The measurement.
     #[command(flatten)]
@@ -47,7 +48,7 @@ pub struct BenchOptions {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Test")]
 pub struct TestOptions {
-    /// rate: as many operations as the window allows; latency: one at a time; random: sizes drawn between a rising
+    /// Kind of test. rate: as many operations as the window allows; latency: one at a time; random: sizes drawn between a rising
     /// minimum and a maximum; channels: the rate over many channels; open: operations on a schedule, however fast the
     /// link is; updates: what the far end sends to a subscription on each channel [default: the protocol's standard
     /// suite].
@@ -60,12 +61,12 @@ pub struct TestOptions {
     /// protocol has; in the suite, that of each test].
     #[arg(long, value_name = "MODE", value_parser = mode())]
     pub mode: Option<Mode>,
-    /// Bytes of payload per operation: 64,1024,32K or 1..1M*2 or 60..1020+60; K, M and G are powers of 1024 [default:
-    /// the protocol's].
+    /// Bytes of payload per operation, as 64,1024,32K; 1..1M*2 and 60..1020+60 are ranges; K, M and G are powers of 1024 [default: the
+    /// protocol's].
     #[arg(long, value_name = "SIZES", allow_negative_numbers = true)]
     pub sizes: Option<Sizes>,
-    /// Operations in flight per channel, or updates that may wait at the far end; those of a list such as 1,2,4,8,16
-    /// are measured one after the other. none: datagrams are sent without waiting for any, and what was sent stands beside
+    /// Operations in flight per channel; those of a list such as 1,2,4,8,16 are measured one after the other; of the updates test, updates that
+    /// may wait at the far end. none: datagrams are sent without waiting for any, and what was sent stands beside
     /// what arrived [default: the protocol's; 1 for latency].
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = Window::parse, allow_negative_numbers = true)]
     pub window: Vec<Window>,
@@ -79,7 +80,7 @@ pub struct TestOptions {
     /// drives all channels then.
     #[arg(long, conflicts_with = "preset")]
     pub rounds: bool,
-    /// Total operations per second of the open test, or updates per second: 5000 or 10K; latency counts from when
+    /// Operations (open test) or updates per second, as 10K; those of all channels together; latency counts from when
     /// each was due [default: updates as fast as the far end can send them].
     #[arg(long, value_name = "RATE", value_parser = units::rate, allow_negative_numbers = true)]
     pub rate: Option<f64>,
@@ -96,7 +97,7 @@ pub struct TestOptions {
     pub bidir: bool,
     /// Measure each row twice: alone, and beside the rate test over this link, which has a row, too. Its far end is that of the row where
     /// the two are the same.
-    #[arg(long, value_name = "LINK", value_parser = hodo_catalog::uri, conflicts_with_all = ["bidir", "preset"])]
+    #[arg(long, value_name = "LINK", value_parser = LinkParser, hide_possible_values = true, conflicts_with_all = ["bidir", "preset"])]
     pub under: Option<Uri>,
     /// Open a new connection for each operation (TCP_CRR).
     #[arg(long)]
@@ -115,7 +116,7 @@ pub struct TestOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct MeasuringOptions {
-    /// Length of one repeat, in seconds without a unit [default: 500ms, or 100ms for a simulated link].
+    /// Length of one repeat; a bare number is in seconds [default: 500ms, or 100ms for a simulated link].
     #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, conflicts_with = "count")]
     pub duration: Option<Duration>,
     /// Number of operations in one repeat, instead of a duration.

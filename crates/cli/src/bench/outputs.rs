@@ -19,7 +19,7 @@ pub struct OutputOptions {
     /// Draw rate and latency against size into FILE.svg or FILE.png.
     #[arg(long, value_name = "FILE", value_parser = plot_file)]
     pub plot: Option<PathBuf>,
-    /// Write all of these forms into this folder, which is created.
+    /// Write results, tables and plots into this folder; it is created, and gets all of these forms.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Replace results that are in that folder already.

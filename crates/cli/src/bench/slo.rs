@@ -1,7 +1,7 @@
 //! `--slo`: the highest rate of an open loop that holds some conditions.
 
 use super::{BenchOptions, Recorder, arguments};
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, interrupt, terminal, version};
 use clap::Args;
 use hodo_measure::units::{self, text};
 use hodo_measure::{Requirement, Slo, Test};
@@ -44,8 +44,7 @@ pub fn run(bench: &BenchOptions, benchmark: &Benchmark) -> Result<Outcome, Error
     let stream = bench.stream.open(outputs.take_stdout(), &stop)?;
     let stdout_is_taken = outputs.take_stdout() || bench.stream.takes_stdout();
     let progress = bench.follow.progress(STEPS);
-    let mut document =
-        hodo_tester::document(option_env!("HODO_COMMIT"), arguments::effective(bench, &benchmark.timing));
+    let mut document = hodo_tester::document(version::COMMIT, arguments::effective(bench, &benchmark.timing));
     progress.head(&format!("{}: {}", bench.link, hodo_tester::slo_bound_text(conditions, within)));
     let recorder = Recorder::new(&progress, outputs, &stop).followed(bench.stream.every(), stream.as_ref());
     let found = hodo_tester::slo(benchmark, conditions, within, &mut document, &recorder, &stop);

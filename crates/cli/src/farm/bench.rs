@@ -2,7 +2,7 @@
 
 use super::controller::FarmPolicy;
 use crate::bench::{Follow, OutputOptions, Progress, Recorder};
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::{Error, Outcome, interrupt, terminal, version};
 use clap::{Args, ValueEnum};
 use hodo_farm_link::bench::{BenchSettings, Preset, measure, shapes};
 use hodo_machine::Wait;
@@ -20,7 +20,7 @@ pub fn run(options: &BenchOptions) -> Result<Outcome, Error> {
     let outputs = options.output.prepare()?;
     let stdout_is_taken = outputs.take_stdout();
     let stop = interrupt::flag()?;
-    let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().skip(1).collect());
+    let mut document = hodo_tester::document(version::COMMIT, std::env::args().skip(1).collect());
     if options.congestion.is_some() {
         document.environment.congestion_control.clone_from(&options.congestion);
     }
@@ -94,7 +94,7 @@ pub enum PresetName {
 
 /// Measure how fast a farm is on this machine. Each node is started here in its own process.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct BenchOptions {
     /// A farm of the published study; other options override it.
     #[arg(long, value_name = "NAME")]

@@ -73,7 +73,7 @@ impl From<FarmIncomplete> for Incomplete {
 
 /// Options of a builder.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct BuilderOptions {
     /// Address for sources.
     #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]

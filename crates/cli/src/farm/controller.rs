@@ -85,7 +85,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
 
 /// Options of a controller.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ControllerOptions {
     /// Address for nodes, sources and builders.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
@@ -167,8 +167,7 @@ pub struct ControllerOptions {
     /// Events that are made here.
     #[command(flatten)]
     pub made: MadeOptions,
-    /// Address of its pages: /metrics for Prometheus, /health, /farm, /nodes, and the actions /pause, /resume,
-    /// /drain, /stop, /run.
+    /// Address of its pages: /metrics, /health, /farm, /nodes; and the actions /pause, /resume, /drain, /stop, /run.
     #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
     pub metrics: SocketAddr,
     /// Serve no pages.

@@ -30,7 +30,7 @@ pub struct FarmOptions {
 /// A part of a farm.
 #[derive(Debug, Subcommand)]
 pub enum FarmCommand {
-    /// Take events from sources, dispatch each to one node, store accepted ones.
+    /// Take events in, hand each to one node, and store accepted ones.
     Controller(Box<controller::ControllerOptions>),
     /// Build events from the fragments of several sources.
     Builder(Box<builder::BuilderOptions>),
@@ -42,9 +42,9 @@ pub enum FarmCommand {
     Bench(Box<bench::BenchOptions>),
     /// Run a whole farm that a file describes.
     Run(run::RunOptions),
-    /// Show the status of a controller, and how events are shared over its nodes.
+    /// Show a controller's status, and how its nodes share the events.
     Status(operate::FarmStatus),
-    /// Show the status of a controller and its rates, live.
+    /// Show a controller's status and rates, live.
     Top(top::TopOptions),
     /// Write the results of a run so far, with its balance and its nodes.
     Report(report::ReportOptions),
@@ -56,7 +56,7 @@ pub enum FarmCommand {
     Drain(operate::FarmEnd),
     /// Drain, then end the controller.
     Stop(operate::FarmEnd),
-    /// Open a run for sources, and set the run of the events that a controller generates.
+    /// Open a run for sources, and set that of generated events.
     SetRun(operate::FarmSetRun),
     /// Write stored events to a Parquet file.
     Export(files::ExportOptions),

@@ -72,7 +72,7 @@ impl DeciderOptions {
 
 /// Options of a node.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct NodeOptions {
     /// Address of the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
@@ -121,12 +121,12 @@ pub struct NodeOptions {
 /// The program that decides in place of the emulator.
 #[derive(Debug, Args)]
 pub struct DeciderOptions {
-    /// Program that decides on events one after the other, over its standard input and output; all further words are
-    /// its arguments.
+    /// Program that decides on events, with all further words as its arguments; it has one after the other on its standard input, and answers on
+    /// its standard output.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR)]
     pub command: Option<Vec<OsString>>,
-    /// Program to run for each event, which it reads from standard input: exit status 0 accepts, 1 rejects, any other
-    /// is a failure; its output is stored instead of the event. All further words are its arguments.
+    /// Program to run for each event, with all further words as its arguments; it reads the event from standard input; exit status 0 accepts, 1
+    /// rejects, any other is a failure; its output is stored instead of the event.
     #[arg(long, value_name = "CMD", num_args = 1.., allow_hyphen_values = true, conflicts_with_all = EMULATOR, conflicts_with = "command")]
     pub exec: Option<Vec<OsString>>,
     /// Number of processes that decide at the same time.

@@ -67,7 +67,7 @@ impl ProcessOptions {
 /// Events that are made, rather than read out.
 #[derive(Debug, Clone, Args)]
 pub struct MadeOptions {
-    /// Number of events to generate [default: none at a controller, unlimited at a source].
+    /// Number of events to generate; by default a source never stops, and a controller makes none.
     #[arg(long, value_name = "N")]
     pub events: Option<u64>,
     /// Size of an event in bytes: 32K, uniform:1K..64K, exponential:32K, normal:32K,4K.

@@ -2,7 +2,7 @@
 
 use super::operate::PAGES;
 use crate::output::Target;
-use crate::{Error, Outcome, input, terminal};
+use crate::{Error, Outcome, input, terminal, version};
 use clap::Args;
 use hodo_farm_host::controller::Status;
 use hodo_farm_host::operator;
@@ -47,7 +47,7 @@ fn document(options: &ReportOptions, status: &Status) -> Document {
     let tool = Tool {
         name: "hodo".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        commit: option_env!("HODO_COMMIT").map(str::to_owned),
+        commit: version::COMMIT.map(str::to_owned),
     };
     // Of a controller elsewhere nothing is known of the host, and of a file neither.
     let is_here = units::pages(&options.of).is_ok_and(|pages: SocketAddr| pages.ip().is_loopback());

@@ -81,7 +81,7 @@ fn option(argument: &Arg) -> Option<RoleOption> {
 
 /// A farm: its controller, builder, sources and nodes, placed, started and watched.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct RunOptions {
     /// File that describes the farm.
     #[arg(value_name = "FILE.toml")]

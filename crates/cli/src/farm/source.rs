@@ -54,7 +54,7 @@ fn settings(options: &SourceOptions) -> Result<SourceSettings, Error> {
 
 /// Options of a source.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct SourceOptions {
     /// Address of the builder or the controller.
     #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]

@@ -135,7 +135,7 @@ pub struct ReadBlockOptions {
     /// A node by its path, or an address as 0x1000.
     #[arg(value_name = "NODE")]
     pub spot: Spot,
-    /// Number of words [default: the whole block].
+    /// Number of words [default: the whole block of a node].
     #[arg(short = 'n', long, value_name = "N", value_parser = word_count)]
     pub words: Option<u32>,
     /// Where the words are.

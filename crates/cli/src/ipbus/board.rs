@@ -49,7 +49,7 @@ pub struct DeviceOptions {
     /// Connection file, as a path or an expression of uHAL's: 'file://$BOARDS/*.xml'.
     #[arg(short, long, value_name = "FILE", help_heading = "Device")]
     pub connections: Vec<String>,
-    /// Address table to use instead of the connection file's.
+    /// Address table, in place of the connection file's.
     #[arg(short, long, value_name = "FILE", help_heading = "Device")]
     pub table: Option<String>,
     /// How long to wait without progress before giving up.

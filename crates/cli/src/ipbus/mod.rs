@@ -34,7 +34,7 @@ pub fn run(ipbus: &IpbusOptions) -> Result<Outcome, Error> {
 
 /// Registers of IPbus devices, by address and by name.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct IpbusOptions {
     /// The subcommand.
     #[command(subcommand)]
@@ -80,7 +80,7 @@ Examples:
   hodo ipbus read ipbusudp-2.0://board:50001 0x1000 0x1004
   hodo ipbus read -c connections.xml crate1.board daq.events daq.status
   hodo ipbus write -c connections.xml crate1.board control.enable 1
-  hodo ipbus block read -c connections.xml crate1.board daq.spy --output spy.bin --form little
+  hodo ipbus block read -c connections.xml crate1.board daq.spy --output spy.txt
   hodo ipbus dump -c connections.xml crate1.board 'links\\..*' --tsv -
   hodo ipbus check boards/*.xml
 

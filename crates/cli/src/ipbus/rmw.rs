@@ -93,7 +93,7 @@ fn modify(
 pub enum Rmw {
     /// Keep the bits in AND, and set those in OR.
     Bits(RmwBitsOptions),
-    /// Add to it, modulo 2^32.
+    /// Add to a register, modulo 2^32.
     Sum(RmwSumOptions),
 }
 

@@ -38,7 +38,7 @@ pub fn run(pva: &PvaOptions) -> Result<Outcome, Error> {
 
 /// Channels of EPICS pvAccess (PVs): read, write, watch, call, serve, record and replay them.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct PvaOptions {
     /// The subcommand.
     #[command(subcommand)]

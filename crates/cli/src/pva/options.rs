@@ -15,7 +15,7 @@ pub struct ConnectOptions {
     /// The server of all names that are no URI; without it they are searched for.
     #[arg(short = 'S', long, value_name = "HOST[:PORT]")]
     pub server: Option<String>,
-    /// How long to wait for connection and reply.
+    /// Longest wait for connection and reply.
     #[arg(short = 'w', long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub timeout: Duration,
     /// The provider: there is only pva.
@@ -60,7 +60,7 @@ pub struct NameOptions {
     /// Names, or pva://HOST:PORT/NAME.
     #[arg(value_name = "PV", required_unless_present = "file")]
     pub names: Vec<String>,
-    /// Read further names from a file, separated by blanks; '#' begins a remark; `-` is standard input.
+    /// Read further names from a file, separated by blanks; '#' begins a comment; `-` is standard input.
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
@@ -83,16 +83,16 @@ impl NameOptions {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Results")]
 pub struct ShowOptions {
-    /// Form of values: nt (one line, tables), raw (field by field), json, tree or delta (as pvxget).
+    /// Form of values: nt, raw, json, tree or delta; nt is one line, or a table; raw goes field by field; tree and delta are as of pvxget.
     #[arg(short = 'M', long, value_name = "FORM", default_value = "nt")]
     pub mode: Form,
     /// Form of values as pvxget names it: tree or delta.
     #[arg(short = 'F', long, value_name = "FORM", conflicts_with = "mode", hide = true)]
     pub format: Option<Form>,
-    /// Show at most so many elements of an array; 0 for all.
+    /// Most elements to show of an array; 0 for all.
     #[arg(short = '#', long, value_name = "N", default_value_t = ELEMENTS)]
     pub elements: usize,
-    /// Show only the values, without names, times and alarms.
+    /// Show only the values; no names, times and alarms.
     #[arg(short, long)]
     pub terse: bool,
     /// Show choices by their numbers.

@@ -38,7 +38,7 @@ pub struct PutOptions {
     /// Show nothing.
     #[arg(short, long)]
     pub quiet: bool,
-    /// Do not read the PV, neither before nor after: it may only be writable. Choices then need their numbers.
+    /// Do not read the PV, before or after, as for one that can only be written; choices then need their numbers.
     #[arg(long)]
     pub blind: bool,
     /// The options of the put.

@@ -98,13 +98,13 @@ const ACKNOWLEDGED: u32 = 16;
 
 /// PVs to record.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct RecordArgs {
     /// The names.
     #[command(flatten)]
     pub names: NameOptions,
-    /// The file, which must not exist; or, where it ends in '/' or is a folder, the folder for files named by their time.
-    #[arg(short = 'o', long, value_name = "FILE.parquet|DIR/")]
+    /// A file that does not exist, or a folder for files that are named by their time; what ends in '/' is a folder, and what is one.
+    #[arg(short = 'o', long, value_name = "FILE|DIR/")]
     pub output: PathBuf,
     /// Size from which on a file in a folder is followed by the next, as 100M.
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = units::bytes)]

@@ -75,7 +75,7 @@ fn play(player: &mut Player, delay: Duration, options: &ReplayOptions, stop: &ho
 
 /// A recording to serve.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ReplayArgs {
     /// File of `hodo pva record`, or its folder of files.
     #[arg(value_name = "FILE.parquet|DIR")]
@@ -92,9 +92,8 @@ pub struct ReplayArgs {
     /// How long the first values are served before the recording is played.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub delay: Duration,
-    /// Address for clients; 0.0.0.0:5075 admits everybody who can reach this host [default: what EPICS_PVAS_INTF_ADDR_LIST
-    /// and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]. If nobody has named a port
-    /// and the default one is in use, another one is taken.
+    /// Address for clients [default: what EPICS_PVAS_INTF_ADDR_LIST and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]; 0.0.0.0:5075 admits
+    /// everybody who can reach this host. If nobody has named a port and the default one is in use, another one is taken.
     #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
     pub listen: Option<SocketAddr>,
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.

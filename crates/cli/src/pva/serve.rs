@@ -44,7 +44,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
 ///
 /// SIGHUP has it read the file again; options win over the table `[server]` of the file.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ServeOptions {
     /// File of the PVs; docs/examples/pva.toml explains every key.
     #[arg(value_name = "FILE.toml")]
@@ -52,9 +52,8 @@ pub struct ServeOptions {
     /// Check the file and serve nothing.
     #[arg(long)]
     pub check: bool,
-    /// Address for clients; 0.0.0.0:5075 admits everybody who can reach this host [default: what EPICS_PVAS_INTF_ADDR_LIST
-    /// and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]. If nobody has named a port
-    /// and the default one is in use, another one is taken.
+    /// Address for clients [default: what EPICS_PVAS_INTF_ADDR_LIST and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]; 0.0.0.0:5075 admits
+    /// everybody who can reach this host. If nobody has named a port and the default one is in use, another one is taken.
     #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
     pub listen: Option<SocketAddr>,
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.

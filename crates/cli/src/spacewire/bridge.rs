@@ -80,12 +80,12 @@ impl From<PaceName> for Pace {
 /// Each node with `ssdtp2` or `gresb` listens at its TCP port; one host at a time has it, and a newer one takes the place of an
 /// older one.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct BridgeOptions {
     /// File of the network; docs/examples/spacewire.toml explains every key [default: a preset].
     #[arg(value_name = "FILE.toml")]
     pub file: Option<PathBuf>,
-    /// Network without a file: lab, a router with two hosts, a memory and an echo; or cable, two ports joined by a link.
+    /// Network without a file: lab, a router with two hosts, a memory and an echo, or cable, two ports joined by a link.
     #[arg(long, value_name = "NAME", default_value = "lab", conflicts_with = "file", value_parser = preset)]
     pub preset: String,
     /// Print the file of the preset, to begin one's own with, and serve nothing.
@@ -97,7 +97,7 @@ pub struct BridgeOptions {
     /// The address of this host on which gates listen; 0.0.0.0 admits everybody who can reach it.
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
     pub listen: IpAddr,
-    /// Time of the network: real-time, as the clock; free, as fast as it can be computed.
+    /// Time of the network: real-time, as the clock, or free, as fast as it can be computed.
     #[arg(long, value_name = "PACE", value_enum, default_value = "real-time", hide_possible_values = true)]
     pub pace: PaceName,
     /// Address of its pages: /metrics for Prometheus, /health, /stats.

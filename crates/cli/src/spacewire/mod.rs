@@ -24,7 +24,7 @@ pub fn run(spacewire: &SpacewireOptions) -> Result<Outcome, Error> {
 
 /// SpaceWire: simulated networks behind a bridge, exact to the character, and the ports of boxes that speak SSDTP2 or GRESB.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct SpacewireOptions {
     /// The subcommand.
     #[command(subcommand)]
@@ -58,7 +58,7 @@ A port of a bridge is ssdtp2://host (TCP port 10030) or gresb://host (3000 and 3
 Examples:
   hodo spacewire bridge                                            a simulated network, to try the others on
   hodo spacewire read ssdtp2://127.0.0.1 0x1000 64 --path 4 --reply-path 1
-  hodo spacewire write ssdtp2://127.0.0.1 0x1000 'de ad be ef' --target 254 --initiator 33
+  hodo spacewire write ssdtp2://127.0.0.1 0x1000 'de ad be ef' --target 254
   hodo spacewire send ssdtp2://127.0.0.1 --path 2 '20 01 02 03'
   hodo spacewire receive ssdtp2://127.0.0.1:10031 --count 1
   hodo spacewire time-code ssdtp2://127.0.0.1 --count 64 --rate 100

@@ -5,6 +5,7 @@ mod history;
 mod rounds;
 
 use crate::bench::{BenchOptions, ConditionOptions, Follow, FollowOptions, MeasuringOptions, TestOptions, plan};
+use crate::link::LinkParser;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::serve::at_the_end_of_stdin;
@@ -138,10 +139,10 @@ fn benchmarks(options: &WatchOptions) -> Result<Vec<(Benchmark, Vec<Plan>)>, Err
 ///
 /// A far end that is away, restarts or hangs is a round that failed, and never the end of the watch. SIGTERM ends it with status 0.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct WatchOptions {
     /// A URI such as tcp://host:4242, or the name of a protocol, whose far end is then started on this host for each round.
-    #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
+    #[arg(value_name = "LINK", value_parser = LinkParser, hide_possible_values = true)]
     pub link: Uri,
     /// Time from the beginning of one round to that of the next.
     #[arg(long, value_name = "TIME", default_value = "5m", value_parser = every)]
@@ -149,7 +150,7 @@ pub struct WatchOptions {
     /// End after this many rounds, with status 1 if one failed [default: go on].
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub count: Option<u64>,
-    /// Append each row to this file: FILE.tsv with the columns of --tsv, any other name with a line of JSON for each row.
+    /// Append each row to this file; FILE.tsv gets the columns of --tsv, any other name a line of JSON for each row.
     #[arg(long, value_name = "FILE")]
     pub history: Option<PathBuf>,
     /// Rows that the history keeps; the oldest are dropped.
@@ -170,7 +171,7 @@ pub struct WatchOptions {
     /// The measurement; without --test latency and rate, of one size each.
     #[command(flatten)]
     pub choice: TestOptions,
-    /// Length of one repeat, in seconds without a unit [default: 500ms, or 100ms for a simulated link].
+    /// Length of one repeat; a bare number is in seconds [default: 500ms, or 100ms for a simulated link].
     #[arg(short = 't', long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true, help_heading = "Measuring")]
     pub duration: Option<Duration>,
     /// Time before counting starts [default: 200ms, or 20ms for a simulated link].
@@ -183,7 +184,7 @@ pub struct WatchOptions {
     #[arg(long, value_name = "HOW", default_value = "adaptive", value_parser = units::wait, help_heading = "Measuring")]
     pub wait: Wait,
     /// The scheduling class.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Measuring")]
     pub realtime: RealtimeOptions,
     /// Where and under which settings it runs.
     #[command(flatten)]

@@ -2,7 +2,7 @@
 
 use super::figures::{Figures, RoundOutcome};
 use super::history::History;
-use crate::Error;
+use crate::{Error, version};
 use hodo_measure::{Document, Plan, Requirement, State};
 use hodo_tester::{Benchmark, Unobserved};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ impl Watch {
 
     /// Measures everything once, and keeps it.
     fn round(&mut self, is_first: bool) -> Result<(), Error> {
-        let mut document = hodo_tester::document(option_env!("HODO_COMMIT"), std::env::args().collect());
+        let mut document = hodo_tester::document(version::COMMIT, std::env::args().collect());
         let mut failure = None;
         for (benchmark, plans) in &self.benchmarks {
             match benchmark.run(plans, &mut document, &Unobserved, &self.stop) {
