@@ -9,6 +9,8 @@ import command
 import pytest
 
 SHORT = ["--duration", "60ms", "--warmup", "10ms", "--repeat", "1", "--quiet"]
+# As many operations as a test needs, however long they take.
+COUNTED = ["--count", "2000", "--warmup", "10ms", "--repeat", "1", "--quiet"]
 
 
 TESTS = ["rate --mode send", "rate --mode receive", "latency --mode both", "updates --rate 5K"]
@@ -68,7 +70,7 @@ def test_what_is_changed_on_the_way_fails_the_row():
     with command.serving("tcp://127.0.0.1:0") as server:
         # The greeting and 1,000 operations from there on: never a header.
         relay = Relay(command.place(server.uri), 32 + 4096 * 1000 + 2000)
-        done = command.hodo("bench", relay.uri(), "--test", "rate", "--mode", "send", "--sizes", "4096", *SHORT, "--check", "--json", "-")
+        done = command.hodo("bench", relay.uri(), "--test", "rate", "--mode", "send", "--sizes", "4096", *COUNTED, "--check", "--json", "-")
     (row,) = command.contract.parse(done.stdout)["measurements"]
     assert row["loss"]["damaged"] > 0, row["loss"]
     assert row["verdict"]["state"] == "failed" and "came otherwise than they were sent" in row["verdict"]["text"]
@@ -92,7 +94,7 @@ def test_the_bytes_of_the_file_go_out_one_after_the_other(tmp_path):
     file.write_bytes(content)
     with command.serving("tcp://127.0.0.1:0") as server:
         relay = Relay(command.place(server.uri))
-        command.bench(relay.uri(), *SHORT, "--test", "rate", "--mode", "send", "--sizes", "1016", "--payload", file)
+        command.bench(relay.uri(), *COUNTED, "--test", "rate", "--mode", "send", "--sizes", "1016", "--payload", file)
     for stream in relay.kept:
         bodies = b"".join(payloads(stream))
         assert len(bodies) > 20_000
