@@ -40,8 +40,8 @@ def script(tmp_path):
     return written
 
 
-def run(*program, folder=None):
-    settings = {**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80"}
+def run(*program, folder=None, **variables):
+    settings = {**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "80", **variables}
     done = subprocess.run(program, cwd=folder, env=settings, capture_output=True, text=True, timeout=command.BOUND_S, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
@@ -76,12 +76,9 @@ def test_zsh_completes(script, tmp_path):
 
 def test_a_line_that_has_no_answer_is_no_error():
     for words in (["hodo"], ["hodo", "nonesuch", ""], ["hodo", "bench", "tcp", "--", ""], []):
-        asked = {**os.environ, "HODO_COMPLETE": "bash", "_CLAP_COMPLETE_INDEX": "7"}
-        done = subprocess.run([command.HODO, "--", *words], env=asked, capture_output=True, text=True, timeout=command.BOUND_S, check=False)
-        assert (done.returncode, done.stderr) == (0, ""), words
+        run(command.HODO, "--", *words, HODO_COMPLETE="bash", _CLAP_COMPLETE_INDEX="7")
     # What no shell asks is not answered.
-    done = subprocess.run([command.HODO, "-V"], env={**os.environ, "HODO_COMPLETE": "1"}, capture_output=True, text=True, timeout=command.BOUND_S, check=False)
-    assert done.stdout.startswith("hodo 0.1.0\n")
+    assert run(command.HODO, "-V", HODO_COMPLETE="1").startswith("hodo 0.1.0\n")
 
 
 def test_every_command_has_a_manual_page(tmp_path):

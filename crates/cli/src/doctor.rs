@@ -1,5 +1,6 @@
 //! `hodo doctor`: the costs of this host, its interfaces and the path to a far end.
 
+use crate::link::LinkParser;
 use crate::output::Target;
 use crate::{Error, Outcome, terminal, version};
 use clap::Args;
@@ -176,7 +177,7 @@ fn label(topic: Topic, about: &str) -> String {
 #[command(after_help = EXAMPLES)]
 pub struct DoctorOptions {
     /// The link whose path is examined, as tcp://host:4242; without it, this host and every interface that is up.
-    #[arg(value_name = "LINK", value_parser = hodo_catalog::uri)]
+    #[arg(value_name = "LINK", value_parser = LinkParser, hide_possible_values = true)]
     pub uri: Option<Uri>,
     /// Print also what was read of each subject that is fine.
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use crate::command_line::Cli;
 use crate::terminal;
-use clap::builder::{Resettable, StyledStr, Styles};
+use clap::builder::{StyledStr, Styles};
 use clap::error::{Error, ErrorKind};
 use clap::{Arg, Command, CommandFactory};
 use std::ffi::OsString;
@@ -52,7 +52,8 @@ pub fn by_size(said: Error, arguments: &[OsString]) -> Error {
         return said;
     }
     let is_long = arguments.iter().any(|word| word == "--help" || word == "help");
-    let command = if is_long { full(Cli::command()) } else { compact(summed_up("hodo", Cli::command())) };
+    let width = width();
+    let command = if is_long { full(Cli::command(), width) } else { compact(summed_up("hodo", Cli::command()), width) };
     command.try_get_matches_from(arguments).err().unwrap_or(said)
 }
 
@@ -80,16 +81,21 @@ fn with_summary(argument: Arg) -> Arg {
     argument.help(help[..end].to_owned()).long_help(help)
 }
 
+/// Returns the columns that help is printed in.
+fn width() -> usize {
+    let given = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal::columns(false).or_else(given).unwrap_or(WIDTH).min(WIDTH)
+}
+
 /// Returns a command whose short help has no line to spare: no headings of options, and of the commands of a group only their list.
-fn compact(command: Command) -> Command {
+fn compact(command: Command, width: usize) -> Command {
     let has_options =
         command.get_arguments().any(|argument| !argument.is_hide_set() && !argument.is_hide_short_help_set());
-    let remarks = remarks(command.get_after_help());
-    let command = command
+    let remarks = command.get_after_help().map(|text| fitted(text, width));
+    let command = with_remarks(command, remarks)
         .disable_help_subcommand(true)
-        .after_help(remarks)
         .mut_args(|argument| argument.help_heading(None))
-        .mut_subcommands(compact);
+        .mut_subcommands(|sub| compact(sub, width));
     if has_options || !command.has_subcommands() {
         return command;
     }
@@ -101,22 +107,28 @@ const ABOVE: &str = "{about-with-newline}\n{usage-heading} {usage}\n\n";
 const BELOW: &str = "(each has -h, and --help for more):\n{subcommands}{after-help}\n";
 
 /// Returns a command whose long help is as compact as its options let it be.
-fn full(command: Command) -> Command {
-    let remarks = remarks(command.get_after_long_help().or(command.get_after_help()));
-    command.after_help(remarks).after_long_help(None).mut_subcommands(full)
+fn full(command: Command, width: usize) -> Command {
+    let remarks = remarks(&command, width);
+    with_remarks(command, remarks).after_long_help(None).mut_subcommands(|sub| full(sub, width))
 }
 
-/// Returns what stands below the options, in the columns that there are.
-fn remarks(text: Option<&StyledStr>) -> Resettable<StyledStr> {
-    let given = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let width = terminal::columns(false).or_else(given).unwrap_or(WIDTH).min(WIDTH);
-    text.map_or(Resettable::Reset, |text| Resettable::Value(fitted(&text.to_string(), width).into()))
+fn with_remarks(command: Command, remarks: Option<String>) -> Command {
+    match remarks {
+        Some(remarks) => command.after_help(remarks),
+        None => command,
+    }
+}
+
+/// Returns all that stands below the options of a command, in this width.
+pub fn remarks(command: &Command, width: usize) -> Option<String> {
+    command.get_after_long_help().or(command.get_after_help()).map(|text| fitted(text, width))
 }
 
 /// Returns remarks of this width: sentences are filled, and what is indented (examples, tables) keeps its lines, the end of one that is too long
 /// below its column, or below the line.
-pub fn fitted(text: &str, width: usize) -> String {
+fn fitted(text: &StyledStr, width: usize) -> String {
     let is_sentence = |line: &str| line.starts_with(|first: char| first != ' ');
+    let text = text.to_string();
     let lines: Vec<&str> = text.lines().collect();
     let blocks = lines.chunk_by(|a, b| is_sentence(a) && is_sentence(b));
     let fitted = blocks.flat_map(|block| {
@@ -154,8 +166,8 @@ mod tests {
         let text =
             "One sentence that\nis filled:\n  a      what it is, and more of it than fits\n  short  fits\n\nEnd.";
         let narrow = "One sentence that is filled:\n  a      what it is, and more of it than\n         fits\n  short  fits\n\nEnd.";
-        assert_eq!(fitted(text, 40), narrow);
-        assert_eq!(fitted("  a long command     what it does", 32), "  a long command\n      what it does");
+        assert_eq!(fitted(&text.into(), 40), narrow);
+        assert_eq!(fitted(&"  a long command     what it does".into(), 32), "  a long command\n      what it does");
     }
 
     #[cfg(all(feature = "ipbus", feature = "farm", feature = "pva", feature = "roce", feature = "spacewire"))]

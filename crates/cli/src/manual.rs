@@ -5,6 +5,7 @@ use crate::{Error, Outcome, help, terminal};
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
+use hodo_tester::OutputFile;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,7 @@ pub fn run(options: &ManOptions) -> Result<Outcome, Error> {
     collect(&command, None, &mut pages).map_err(|why| wrong(folder, why))?;
     for (name, page) in &pages {
         let file = folder.join(name);
-        std::fs::write(&file, page).map_err(|why| wrong(&file, why))?;
+        OutputFile::prepare(&file).and_then(|output| output.write(page)).map_err(|why| wrong(&file, why))?;
     }
     terminal::print(&format!("{} pages in {}\n", pages.len(), folder.display()))?;
     Ok(Outcome::Done)
@@ -38,7 +39,7 @@ fn collect(command: &Command, above: Option<&str>, into: &mut Vec<(String, Vec<u
 fn page(command: &Command, above: Option<&str>) -> io::Result<Vec<u8>> {
     let usage = command.clone().render_usage().to_string();
     let command = command.clone().override_usage(usage.trim_start_matches("Usage:").trim().to_owned());
-    let remarks = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
+    let remarks = help::remarks(&command, WIDTH);
     let has_subcommands = command.has_subcommands();
     let man =
         Man::new(command).source("Hodoscope").date(concat!("hodo ", env!("CARGO_PKG_VERSION"))).manual("User Commands");
@@ -55,7 +56,7 @@ fn page(command: &Command, above: Option<&str>) -> io::Result<Vec<u8>> {
     man.render_options_section(&mut page)?;
     let mut end = Roff::new();
     if let Some(remarks) = remarks {
-        render_remarks(&help::fitted(&remarks, WIDTH), &mut end);
+        render_remarks(&remarks, &mut end);
     }
     if let Some(above) = above {
         end.control("SH", ["SEE ALSO"]).text([roman(format!("{above}(1)"))]);
