@@ -38,5 +38,5 @@ def test_a_server_that_is_not_there_is_no_failure():
 
 def test_what_has_no_path_is_turned_down():
     command.refused("doctor", "sim+tcp://?delay=5us", status=2, says=["simulated", "leave sim\\+ out"])
-    command.refused("doctor", "tcp://nowhere.invalid:1", status=2, says=["not an address"])
+    command.refused("doctor", "tcp://nowhere.invalid:1", status=2, says=["cannot be resolved"])
     command.refused("doctor", "tpc://there:1", status=2, says=["unknown scheme"])

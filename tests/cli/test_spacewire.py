@@ -80,6 +80,23 @@ def test_the_target_and_the_network_tell_what_is_wrong(bridge):
     command.refused("spacewire", "rmw", bridge.host, "0", "ff", "ffff", status=2, says=["1 bytes of data and 2 of mask"])
 
 
+def test_a_target_without_a_path_is_answered_with_the_paths_of_the_bridge(tmp_path):
+    pages = command.free_port()
+    with spacewire.bridge(tmp_path, pages=pages) as started:
+        paths = [f"--path {spacewire.MEMORY} --reply-path {back}" for back in (spacewire.HOST, spacewire.SECOND, spacewire.GRESB)]
+        for port, path in zip((started.host, started.second, started.gresb), paths, strict=True):
+            asked = [port, "0", "--timeout", "200ms", "--pages", f"127.0.0.1:{pages}"]
+            done = command.refused("spacewire", "read", *asked, status=1, says=["no reply", rf"{path} +to memory"])
+            assert not any(other in done.stderr for other in paths if other != path), done.stderr
+            # It is an answer that works.
+            assert command.hodo("spacewire", "read", *asked, *path.split()).returncode == 0
+        wrong = ["spacewire", "rmw", started.host, "0", "00", "00", "--path", 6, *asked[2:]]
+        command.refused(*wrong, status=1, says=["no reply", f"{paths[0]} +to memory"])
+        # A bridge of others has no such page.
+        nobody = f"127.0.0.1:{command.free_port()}"
+        command.refused("spacewire", "write", *asked[:2], "00", "--timeout", "200ms", "--pages", nobody, status=1, says=["--reply-path", f"http://{nobody}/paths"])
+
+
 def test_a_router_is_configured(bridge):
     registers = ["--path", 0, "--key", "0x20"]
     run = lambda *arguments: command.hodo("spacewire", *arguments, *registers)

@@ -1,5 +1,7 @@
 """What can be told to be wrong from the command line alone: exit 2, at once, with the remedy."""
 
+import re
+
 import command
 import pytest
 
@@ -10,7 +12,7 @@ AT_ONCE_S = 5
     ("arguments", "says"),
     [
         (["ftp://localhost:21"], ["ftp", "tcp, udp, unix"]),
-        (["nonesuch"], ["nonesuch", "tcp://host:4242"]),
+        (["nonesuch"], ["nonesuch", "tcp://nonesuch"]),
         (["tcp://127.0.0.1:99999"], ["99999", "not a port"]),
         (["tcp://127.0.0.1:1?delay=5us"], ["only simulated links", "sim.tcp://.delay"]),
         (["tcp://?delay=5us"], ["only simulated links"]),
@@ -104,6 +106,19 @@ def test_a_quiet_run_that_keeps_nothing_says_so():
 
 def test_a_server_without_tcp_has_no_congestion_control():
     command.refused("serve", "udp", "--congestion", "cubic", status=2, says=["--congestion", "no TCP sockets"], within=AT_ONCE_S)
+
+
+@pytest.mark.parametrize(("arguments", "says"), [
+    (["serve", "tcp://127.0.0.1:{}"], "hodo serve tcp://:{}"),
+    (["serve", "ipbusudp-2.0://127.0.0.1:{}?boards=1"], "hodo serve 'ipbusudp-2.0://:{}?boards=1'"),
+    (["serve", "tcp"], "hodo serve tcp://:4242"),
+    (["hub", "--listen", "127.0.0.1:{}", "--no-metrics"], "--listen :{} admits everybody"),
+    (["farm", "controller", "--listen", "[::1]:{}", "--no-metrics"], "--listen :{} admits everybody"),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
+def test_what_listens_on_loopback_says_what_to_type_for_others(arguments, says):
+    port = command.free_port()
+    with command.started(*(word.format(port) for word in arguments)) as server:
+        command.announced(server, "only this host reaches it; .*" + re.escape(says.format(port)))
 
 
 @pytest.mark.parametrize("arguments", [["nonesuch"], ["report"], ["compare", "one.json"], ["serve"], ["serve", "ftp://x"]])

@@ -90,7 +90,7 @@ const EXAMPLES: &str = "\
 Examples:
   hodo                                         the demonstration
   hodo bench tcp                               TCP on this host, the standard suite
-  hodo serve tcp://0.0.0.0:4242                on the host `there`; then on this one:
+  hodo serve tcp://:4242                       on the host `there`; then on this one:
   hodo bench tcp://there:4242 --out results/lab
   hodo limits --line-rate 1G --mtu 1500        what a line can carry
   hodo compare before.json after.json --fail-below 0.95

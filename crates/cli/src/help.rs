@@ -39,7 +39,8 @@ const SHOWN: &[(&str, &[&str])] = &[
 ];
 
 /// The options that `-h` shows of no command that is not in [`SHOWN`].
-const RARE: &[&str] = &["crc", "initiator", "log-format", "log-level", "numbers", "record-size", "reliable", "wait"];
+const RARE: &[&str] =
+    &["crc", "initiator", "pages", "log-format", "log-level", "numbers", "record-size", "reliable", "wait"];
 
 /// Columns where there is no terminal to ask, and the most, as the library of the command line has them.
 const WIDTH: usize = 100;

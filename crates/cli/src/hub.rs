@@ -4,7 +4,7 @@ use crate::announce::announce;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::trace::{self, TraceOptions};
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome, address, terminal};
 use clap::{Args, Subcommand};
 use hodo_daemon::{HEALTH, Options};
 use hodo_ipbus_host::daemon::{HubDaemon, HubSettings, PAGES_PORT, page, stop};
@@ -62,7 +62,7 @@ fn serve(options: &HubServe) -> Result<Outcome, Error> {
         trace: trace::options(&options.traced, options.trace_paused)?,
         stages: options.stages,
     })?;
-    announce(hub.daemon(), &[hub.address()], options.until_stdin_closes)?;
+    announce(hub.daemon(), &[hub.address()], options.until_stdin_closes, "--listen :PORT")?;
     hub.run()?;
     Ok(Outcome::Done)
 }
@@ -96,14 +96,14 @@ pub enum HubCommand {
 /// Options of a hub.
 #[derive(Debug, Args)]
 pub struct HubServe {
-    /// Address for clients; 0.0.0.0:10203 admits everybody who can reach this host.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203", value_parser = units::socket_address)]
+    /// Address for clients; :10203 admits everybody who can reach this host.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:10203", value_parser = address::listen)]
     pub listen: SocketAddr,
     /// File of the boards that clients may reach [default: all boards]; one a.b.c.d or a.b.c.d:port per line; reread on SIGHUP.
     #[arg(long, value_name = "FILE")]
     pub allow: Option<PathBuf>,
     /// Address of its pages: /metrics for Prometheus, /health, /stats, /stages.
-    #[arg(long, value_name = "ADDR", default_value_t = PAGES, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value_t = PAGES, value_parser = address::listen)]
     pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
@@ -183,7 +183,7 @@ pub struct HubStop {
 const EXAMPLES: &str = "\
 Examples:
   hodo hub                                     on loopback, for clients on this host
-  hodo hub --listen 0.0.0.0:10203 --allow /etc/hodo/boards
+  hodo hub --listen :10203 --allow /etc/hodo/boards
   hodo hub --trace hub.pcapng                  record its packets for Wireshark
   hodo hub stats                               show its clients and boards
   hodo hub stop --pid-file /run/hodo-hub.pid   stop it in order";

@@ -1,5 +1,6 @@
 //! The command `hodo`: how fast a link is, how fast it could be, and what binds.
 
+mod address;
 #[cfg(any(feature = "ipbus", feature = "farm", feature = "pva", feature = "spacewire"))]
 mod announce;
 mod bench;
@@ -33,6 +34,7 @@ mod report;
 #[cfg(any(feature = "farm", feature = "pva"))]
 mod screen;
 mod serve;
+mod slips;
 mod sockets;
 #[cfg(feature = "spacewire")]
 mod spacewire;
@@ -59,7 +61,7 @@ fn main() -> ExitCode {
     let arguments = arguments();
     let ran = match Cli::try_parse_from(&arguments) {
         Ok(cli) => run(cli),
-        Err(said) => return usage(&help::by_size(said, &arguments)),
+        Err(said) => return usage(&slips::answered(help::by_size(said, &arguments), &arguments)),
     };
     let code = match ran {
         Ok(outcome) => outcome.into(),

@@ -1,5 +1,6 @@
 //! `hodo pingpong`: the exchange of `ibv_rc_pingpong`, over the software adapter or a real one.
 
+use crate::address::only_here;
 use crate::output::Target;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
@@ -182,11 +183,16 @@ pub fn run(options: &PingPongOptions) -> Result<Outcome, Error> {
             let _ = terminal::print(&text);
         }
     };
+    let at = SocketAddr::new(options.listen, options.port);
+    let here = only_here(&at, "--listen 0.0.0.0");
     let took = match &options.host {
         Some(host) => session.client(host, options.port, told),
-        None => listen(SocketAddr::new(options.listen, options.port))
-            .map_err(SessionError::from)
-            .and_then(|listener| session.server(&listener, told)),
+        None => listen(at).map_err(SessionError::from).and_then(|listener| {
+            if let Some(said) = here.filter(|_| !is_quiet) {
+                terminal::remark(&said);
+            }
+            session.server(&listener, told)
+        }),
     };
     let took = took.map_err(|error| match error {
         SessionError::Usage(why) => Error::Usage(why),

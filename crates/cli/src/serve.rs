@@ -1,5 +1,6 @@
 //! `hodo serve`: the far end of a link.
 
+use crate::address::port_of_loopback;
 use crate::link::LinkParser;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
@@ -51,6 +52,9 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     let lines: String = server.uris().iter().map(|uri| format!("{LISTENING_ON}{uri}\n")).collect();
     tracing::debug!("serves {}", serve.uri);
     hodo_daemon::log::announce(&lines);
+    if let Some(everywhere) = everywhere(&serve.uri, server.uri()).filter(|_| !serve.until_stdin_closes) {
+        tracing::info!("only this host reaches it; for others, type: hodo serve {everywhere}");
+    }
     let ran = server.run(&stop);
     drop(dir);
     if let Some(missing) = trace.as_deref().and_then(crate::trace::missing) {
@@ -58,6 +62,15 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
     }
     ran?;
     Ok(Outcome::Done)
+}
+
+/// Returns what to serve instead, as a shell takes it, so that other hosts reach it; `None` if they do, or never can.
+fn everywhere(asked: &Uri, served: &Uri) -> Option<String> {
+    let port = port_of_loopback(&served.authority)?;
+    // A free port that nobody has chosen may be taken the next time.
+    let port = if asked.authority.is_empty() { asked.protocol.port(asked)?.to_string() } else { port.to_owned() };
+    let uri = Uri { authority: format!(":{port}"), ..asked.clone() };
+    Some(hodo_daemon::launch::quoted(&[uri.to_string()]))
 }
 
 /// Creates a folder for a Unix socket without a name, which only this user can enter, as a TCP server without a port
@@ -131,7 +144,7 @@ pub fn at_the_end_of_stdin(stop: &Arc<AtomicBool>) -> Result<(), Error> {
 #[derive(Debug, Args)]
 #[command(after_long_help = served_options())]
 pub struct ServeOptions {
-    /// Where to listen, as tcp://0.0.0.0:4242 or unix:///path/of/socket. The default port is 4242, 50001 for a device,
+    /// Where to listen, as tcp://:4242, every address of this host, or unix:///path/of/socket. The default port is 4242, 50001 for a device,
     /// 18515 for RDMA and 5502 for the nodes of a farm. A bare protocol name listens on a free port of loopback, or on a Unix socket
     /// in a private folder. The address of a multicast group, as udp://239.7.7.7:4242, is joined.
     #[arg(value_name = "URI", value_parser = LinkParser, hide_possible_values = true)]

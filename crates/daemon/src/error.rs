@@ -42,7 +42,7 @@ pub enum Error {
         why: String,
     },
     /// A page of a daemon cannot be read.
-    #[error("cannot read {page}: {why}; is the daemon running, and are its pages there?")]
+    #[error("cannot read {page}: {why}; is the daemon running, and are its pages at that address (--metrics)?")]
     Page {
         /// The page's URL.
         page: String,

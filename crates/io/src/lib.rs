@@ -65,7 +65,10 @@ pub use path_options::{Dscp, LocalAddress, PathError, PathOptions};
 pub use patience::{Begin, LINGER, Patience, Poll};
 pub use programs::Programs;
 pub use random::random_bits;
-pub use resolve::{IpVersion, any_address, is_local, resolve, resolve_as, source_towards};
+pub use resolve::{
+    IpVersion, any_address, every_address, host_and_port, is_local, listen_address, resolve, resolve_as,
+    source_towards, with_port,
+};
 pub use route::Route;
 pub use serve::{LISTENING_ON, ServeOptions, Server, Stop};
 pub use settings::{SocketFacts, SocketSettings};

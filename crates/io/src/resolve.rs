@@ -1,6 +1,8 @@
+use crate::sys;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, ToSocketAddrs, UdpSocket};
+use std::os::fd::AsFd;
 
 /// A version of the Internet Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +37,47 @@ pub fn any_address(is_ipv4: bool, port: u16) -> SocketAddr {
     SocketAddr::new(ip, port)
 }
 
+/// Returns all addresses of this host if an authority names them, as `:4242`, `*:4242` or `*`: those of IPv6 and of IPv4, as far as one socket
+/// takes both, unless a version of IP is chosen.
+#[must_use]
+pub fn every_address(authority: &str, default_port: u16, version: Option<IpVersion>) -> Option<SocketAddr> {
+    let port = match authority.strip_prefix('*').unwrap_or(authority) {
+        "" if authority == "*" => default_port,
+        behind => behind.strip_prefix(':')?.parse().ok()?,
+    };
+    let is_ipv4 = version.map_or_else(|| !takes_both_versions(), |version| version == IpVersion::V4);
+    Some(any_address(is_ipv4, port))
+}
+
+/// Returns whether a socket at all addresses of IPv6 is reached over IPv4, too.
+fn takes_both_versions() -> bool {
+    let option = |socket: UdpSocket| sys::option(socket.as_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
+    UdpSocket::bind(any_address(false, 0)).and_then(option).is_ok_and(|only_ipv6| only_ipv6 == 0)
+}
+
+/// Returns where to listen: `host:port`, or all addresses of this host as `:port` or `*:port`.
+///
+/// # Errors
+/// Returns the errors of [`resolve`], and `InvalidInput` if there is no port.
+pub fn listen_address(text: &str) -> io::Result<SocketAddr> {
+    match every_address(text, 0, None).filter(|_| text != "*") {
+        Some(everywhere) => Ok(everywhere),
+        None => host_and_port(text),
+    }
+}
+
+/// Returns the address of `host:port`.
+///
+/// # Errors
+/// Returns the errors of [`resolve`], and `InvalidInput` if there is no port.
+pub fn host_and_port(text: &str) -> io::Result<SocketAddr> {
+    let address = resolve(text, 0)?;
+    if address.port() == 0 && !text.ends_with(":0") {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("`{text}` has no port; write {text}:PORT")));
+    }
+    Ok(address)
+}
+
 /// Returns the address of this host that packets to `remote` carry, by the kernel's routes; nothing is sent. `None` if there is no route.
 #[must_use]
 pub fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
@@ -56,8 +99,8 @@ impl fmt::Display for IpVersion {
 /// an IPv4 address. An address of a link has its interface behind a percent sign, by number or by name: `[fe80::1%eth0]:7`.
 ///
 /// # Errors
-/// Returns `InvalidInput` for a port out of range and for a host that is a number, `NotFound` for a name without an address, and
-/// otherwise the resolver's error.
+/// Returns `InvalidInput` for a port out of range, for a host that is a number or is not there, and for an address of a link without its
+/// interface, `NotFound` for a name without an address, and otherwise the resolver's error.
 pub fn resolve(authority: &str, default_port: u16) -> io::Result<SocketAddr> {
     resolve_as(authority, default_port, None)
 }
@@ -73,6 +116,14 @@ pub fn resolve_as(authority: &str, default_port: u16, version: Option<IpVersion>
     if let Some(port) = port.filter(|port| is_number(port) && port.parse::<u16>().is_err()) {
         return invalid(format!("`{port}` is not a port in 0..=65535"));
     }
+    if matches!(host, "" | "*") {
+        return invalid(format!("it names no host; write HOST{}", authority.trim_start_matches('*')));
+    }
+    if let (Ok(_), Ok(_), Some(port)) = (host.parse::<Ipv6Addr>(), authority.parse::<Ipv6Addr>(), port) {
+        return invalid(format!(
+            "`{port}` may be a port or the end of the address; write [{host}]:{port} or [{authority}]"
+        ));
+    }
     // The system's resolver would take 99999 for the address 0.1.134.159, and a port without its host likewise.
     if !host.is_empty() && is_number(host) {
         return invalid(format!(
@@ -87,10 +138,27 @@ pub fn resolve_as(authority: &str, default_port: u16, version: Option<IpVersion>
     found.retain(is_of_version);
     found.sort_by_key(SocketAddr::is_ipv6);
     let kind = version.map_or_else(|| "address".to_owned(), |version| format!("{version} address"));
-    found
-        .first()
-        .copied()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no {kind}")))
+    match found.first().copied() {
+        Some(SocketAddr::V6(address)) if lacks_interface(&address) => {
+            let (host, behind) = authority.split_once(']').unwrap_or((authority, ""));
+            let host = host.trim_start_matches('[');
+            invalid(format!("a link-local address needs its interface; write it as [{host}%eth0]{behind}"))
+        }
+        Some(address) => Ok(address),
+        None => Err(io::Error::new(io::ErrorKind::NotFound, format!("`{authority}` has no {kind}"))),
+    }
+}
+
+/// Returns `host:port` of a host, or of a host and its port.
+#[must_use]
+pub fn with_port(authority: &str, default_port: u16) -> String {
+    let behind = authority.rsplit_once(']').map_or(authority, |(_, behind)| behind);
+    if behind.contains(':') { authority.to_owned() } else { format!("{authority}:{default_port}") }
+}
+
+/// Returns whether this is an address of a link (RFC 4291, 2.5.6) that does not tell of which.
+fn lacks_interface(address: &SocketAddrV6) -> bool {
+    address.ip().is_unicast_link_local() && address.scope_id() == 0
 }
 
 /// Returns the host within brackets, and the port behind them if there is one: the standard library takes no name of an interface there.
@@ -135,6 +203,53 @@ mod tests {
             assert!(said.contains("not a port in 0..=65535"), "{said}");
         }
         assert!(resolve("[::1]x", 9).is_err());
+        for (given, named) in [("a", "a:9"), ("a:7", "a:7"), ("[::1]", "[::1]:9"), ("[::1]:7", "[::1]:7")] {
+            assert_eq!(with_port(given, 9), named);
+        }
+    }
+
+    #[test]
+    fn what_an_address_lacks_is_asked_for() {
+        for (wrong, asked) in [
+            (":7", "it names no host; write HOST:7"),
+            ("*:7", "write HOST:7"),
+            ("*", "write HOST"),
+            ("", "names no host"),
+            ("[fe80::1]:7", "write it as [fe80::1%eth0]:7"),
+            ("fe80::1", "write it as [fe80::1%eth0]"),
+            ("2001:db8::1:4242", "write [2001:db8::1]:4242 or [2001:db8::1:4242]"),
+        ] {
+            let said = resolve(wrong, 9).unwrap_err().to_string();
+            assert!(said.contains(asked), "{wrong}: {said}");
+        }
+        assert_eq!(resolve("2001:db8::1", 9).unwrap().to_string(), "[2001:db8::1]:9");
+    }
+
+    #[test]
+    fn all_addresses_have_short_names() {
+        let of = |authority, version| every_address(authority, 9, version).map(|address| address.to_string());
+        for (version, ip) in [(IpVersion::V4, "0.0.0.0"), (IpVersion::V6, "[::]")] {
+            assert_eq!(of(":7", Some(version)), Some(format!("{ip}:7")));
+            assert_eq!(of("*:7", Some(version)), Some(format!("{ip}:7")));
+            assert_eq!(of("*", Some(version)), Some(format!("{ip}:9")));
+        }
+        for named in ["", ":", "*:", "**", "*:x", ":99999", "0.0.0.0:7", "[::]:7", "host:7", "*.example.org:7"] {
+            assert_eq!(of(named, None), None, "{named}");
+        }
+        assert_eq!(listen_address("127.0.0.1:9").unwrap().to_string(), "127.0.0.1:9");
+        for wrong in ["*", "127.0.0.1", "[::1]", ":x"] {
+            assert!(listen_address(wrong).is_err(), "{wrong}");
+        }
+        assert!(host_and_port("[::1]").unwrap_err().to_string().contains("write [::1]:PORT"));
+        assert!(host_and_port(":7").is_err());
+        let served = UdpSocket::bind(listen_address("*:0").unwrap()).unwrap();
+        let at = served.local_addr().unwrap();
+        assert!(at.ip().is_unspecified());
+        for host in ["127.0.0.1", "[::1]"].into_iter().filter(|_| at.is_ipv6()) {
+            let Ok(client) = UdpSocket::bind(format!("{host}:0")) else { continue };
+            client.send_to(b"x", format!("{host}:{}", at.port())).unwrap();
+            assert_eq!(served.recv(&mut [0; 2]).unwrap(), 1);
+        }
     }
 
     #[test]

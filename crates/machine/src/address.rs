@@ -98,10 +98,32 @@ impl Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // IPv4 is shown as such, also where a socket of IPv6 receives it.
+            Address::Tcp(ip) | Address::Udp(ip) | Address::UdpFrom(_, ip) if ip.ip().to_canonical().is_ipv4() => {
+                SocketAddr::new(ip.ip().to_canonical(), ip.port()).fmt(f)
+            }
             Address::Tcp(ip) | Address::Udp(ip) | Address::UdpFrom(_, ip) => ip.fmt(f),
             Address::Path(path) if path.is_empty() => f.write_str("a local peer"),
             Address::Path(path) => f.write_str(path),
             Address::Node(node) => write!(f, "simulated node {node}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn ipv4_is_shown_as_such() {
+        for (address, shown) in [
+            ("[::ffff:10.0.0.1]:7", "10.0.0.1:7"),
+            ("10.0.0.1:7", "10.0.0.1:7"),
+            ("[::1]:7", "[::1]:7"),
+            ("[fe80::1%3]:7", "[fe80::1%3]:7"),
+        ] {
+            assert_eq!(Address::Tcp(address.parse().expect("an address")).to_string(), shown);
         }
     }
 }

@@ -297,9 +297,15 @@ pub fn check_size(uri: &Uri, settings: &Settings, theirs: u32) -> Result<(), Err
 /// Returns the error for a link that could not be opened, with the remedy.
 #[must_use]
 pub fn cannot(uri: &Uri, error: &LinkError) -> Error {
+    let uri = uri.with_port();
     let place = Uri { options: Vec::new(), ..uri.clone() };
     let why = match error {
-        LinkError::Closed { why: why @ Closed::Refused, .. } => format!("{why}; {}", uri.protocol.remedy(&place)),
+        LinkError::Closed { why: why @ Closed::Refused, .. } => {
+            let is_here = uri.authority.is_empty()
+                || ["127.", "[::1]", "localhost"].iter().any(|here| uri.authority.starts_with(here));
+            let or_else = if is_here { "" } else { ", or on its loopback only" };
+            format!("{why}{or_else}; {}", uri.protocol.remedy(&place))
+        }
         LinkError::Closed { why: why @ (Closed::Finished | Closed::Reset), .. } => {
             format!("{why}; is it a `hodo serve` of this protocol, with room for this many peers (--peers-max)?")
         }

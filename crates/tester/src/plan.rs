@@ -342,8 +342,11 @@ fn check_unbounded(link: &Uri, choice: &Choice) -> Result<(), Error> {
     }
     let is_stream = matches!(choice.test, Some(Test::Rate | Test::Channels)) && choice.mode == Some(Mode::Send);
     if !is_stream || choice.rounds {
-        let text = "--window none: what is sent and never waited for goes with --test rate or channels and --mode send";
-        return Err(Error::Usage(text.to_owned()));
+        return Err(Error::Usage(format!(
+            "--window none: what is sent and never waited for goes with --test rate or channels and --mode send; type \
+             `hodo bench {} --test rate --mode send --window none`",
+            link.scheme
+        )));
     }
     Ok(())
 }

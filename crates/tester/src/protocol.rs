@@ -66,7 +66,10 @@ pub trait Protocol: Sync {
         Ok(())
     }
 
-    /// Returns what to do where nothing listens at a URI.
+    /// Returns the port of a URI that names none; `None` if there is no usual one.
+    fn port(&self, uri: &Uri) -> Option<u16>;
+
+    /// Returns what to do where nothing listens at a URI, which has its port.
     fn remedy(&self, uri: &Uri) -> String {
         format!("start `hodo serve {uri}` there")
     }
@@ -173,6 +176,8 @@ pub struct Description {
     pub name: &'static str,
     /// The schemes of its URIs.
     pub schemes: &'static [&'static str],
+    /// Other names that its field has for it; each stands for the first scheme, too.
+    pub known_as: &'static [&'static str],
     /// One line for people.
     pub about: &'static str,
     /// The directions that the payload of an operation may take, the most usual one first.

@@ -217,7 +217,8 @@ impl Server {
     }
 }
 
-/// Binds the server that a URI names. Without a host it listens on loopback; without a port on any free one.
+/// Binds the server that a URI names. Without host and port it listens on a free port of loopback; without a host, or with `*`, at all addresses
+/// of this host.
 ///
 /// # Errors
 /// [`Error::Usage`] if the URI or a setting is wrong, [`Error::Failed`] if the address cannot be listened on.
@@ -228,7 +229,10 @@ pub fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     check_options(uri, settings.congestion.as_deref(), &settings.path, false, settings.wait)?;
     check_congestion(settings.congestion.as_deref())?;
     path::check_host(uri, &settings.path)?;
-    let mut uri = path::resolved(uri, &settings.path)?;
+    let port = uri.protocol.port(uri).unwrap_or_default();
+    let everywhere = hodo_io::every_address(&uri.authority, port, settings.path.version);
+    let uri = everywhere.map_or_else(|| uri.clone(), |at| Uri { authority: at.to_string(), ..uri.clone() });
+    let mut uri = path::resolved(&uri, &settings.path)?;
     if uri.wants_far_end() && settings.path.version == Some(IpVersion::V6) {
         LOOPBACK_V6.clone_into(&mut uri.authority);
     }

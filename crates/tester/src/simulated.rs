@@ -52,12 +52,7 @@ pub fn simulated_far_end(settings: &Settings) -> ServeSettings {
 /// # Errors
 /// [`Error::Usage`] if the URI names a host, or an option is wrong.
 pub fn networks(uri: &Uri, options: &[(String, String)], settings: &Settings) -> Result<(Network, Network), Error> {
-    if !uri.authority.is_empty() || !uri.path.is_empty() {
-        return Err(Error::Usage(format!(
-            "`{uri}` names a host; a simulated link has none: sim+{}://?delay=…",
-            uri.scheme
-        )));
-    }
+    uri.without_host()?;
     let (mut out, mut back) = Network::both_ways(options).map_err(|error| Error::Usage(format!("`{uri}`: {error}")))?;
     if !options.iter().any(|(name, _)| name.ends_with("seed")) {
         (out.seed, back.seed) = (settings.seed, settings.seed);

@@ -39,7 +39,10 @@ impl Uri {
         };
         // The scheme of a URI has no case (RFC 3986, 3.1).
         let is = |known: &str| known.eq_ignore_ascii_case(name);
-        let named = || all().find(|(protocol, _)| is(protocol.name()));
+        let is_name = |protocol: &dyn Protocol| {
+            is(protocol.name()) || protocol.description().known_as.iter().any(|name| is(name))
+        };
+        let named = || all().find(|(protocol, _)| is_name(*protocol));
         let (protocol, scheme) = all().find(|(_, scheme)| is(scheme)).or_else(named).ok_or_else(|| {
             let names = all().flat_map(|(protocol, scheme)| [scheme, protocol.name()]);
             Error::Usage(unknown(name, text, &names.collect::<Vec<_>>()))
@@ -63,6 +66,16 @@ impl Uri {
     /// [`Error::Usage`] if the text is no URI of this protocol.
     pub fn sibling(&self, text: &str) -> Result<Uri, Error> {
         Uri::parse(&[self.protocol], text)
+    }
+
+    /// Returns the URI with its port, where it has one host and leaves the port to its protocol.
+    #[must_use]
+    pub fn with_port(&self) -> Uri {
+        let is_one = !self.simulated && !self.authority.is_empty() && !self.authority.contains(',');
+        match self.protocol.port(self).filter(|_| is_one) {
+            Some(port) => Uri { authority: hodo_io::with_port(&self.authority, port), ..self.clone() },
+            None => self.clone(),
+        }
     }
 
     /// Returns the value of an option, the first one with this name.
@@ -93,7 +106,19 @@ impl Uri {
         let authority = if self.authority.is_empty() { host } else { &self.authority };
         hodo_io::resolve(authority, port)
             .map(Address::Tcp)
-            .map_err(|error| Error::Usage(format!("`{authority}` in `{self}` is not an address: {error}")))
+            .map_err(|error| Error::Usage(format!("`{authority}` in `{self}` cannot be resolved: {error}")))
+    }
+
+    /// Checks that the URI of a simulated link names no host.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] with the URI to write.
+    pub fn without_host(&self) -> Result<(), Error> {
+        if self.authority.is_empty() && self.path.is_empty() {
+            return Ok(());
+        }
+        let alone = Uri { authority: String::new(), path: String::new(), ..self.clone() };
+        Err(Error::Usage(format!("`{self}` names a host, and a simulated link has none; write '{alone}'")))
     }
 
     /// Checks that the URI has no options.
@@ -116,18 +141,26 @@ const ALIKE: f64 = 0.6;
 fn unknown(name: &str, text: &str, names: &[&str]) -> String {
     let first = names.first().unwrap_or(&"scheme");
     let similar = |known: &&str| strsim::normalized_damerau_levenshtein(&name.to_ascii_lowercase(), known);
-    if let Some((scheme, place)) = name.split_once(':').filter(|(scheme, _)| names.contains(scheme)) {
-        return format!("`{text}` lacks two slashes; write {scheme}://{place}");
+    for (lacking, between) in [("a colon", "//"), ("a slash", ":/"), ("two slashes", ":")] {
+        let Some((scheme, place)) = text.split_once(between).filter(|(scheme, _)| names.contains(scheme)) else {
+            continue;
+        };
+        let place = match place.parse::<u16>() {
+            Ok(port) => format!(":{port} for a server, {scheme}://HOST:{port} for a link"),
+            // A path of the file system.
+            Err(_) if scheme == "unix" => format!("/{}", place.trim_start_matches('/')),
+            Err(_) => place.to_owned(),
+        };
+        return format!("`{text}` lacks {lacking}; write {scheme}://{place}");
+    }
+    if let Ok(port) = text.parse::<u16>() {
+        return format!(
+            "`{port}` is a port alone; write {first}://:{port} for a server, {first}://HOST:{port} for a link"
+        );
     }
     let like = names.iter().max_by(|a, b| similar(a).total_cmp(&similar(b))).filter(|known| similar(known) >= ALIKE);
     if let Some(like) = like {
         return format!("unknown scheme `{name}` in `{text}`; did you mean {like}?");
-    }
-    // A host, or a host and a port.
-    if name.contains([':', '.']) && !text.contains("://") {
-        return format!(
-            "`{text}` names a host and no protocol; write {first}://{text}, or another protocol in front of it"
-        );
     }
     let mut known: Vec<&str> = Vec::new();
     names.iter().for_each(|name| {
@@ -135,11 +168,13 @@ fn unknown(name: &str, text: &str, names: &[&str]) -> String {
             known.push(name);
         }
     });
-    format!(
-        "unknown scheme `{name}` in `{text}`; the known ones are {}, each also as sim+…; a link is written as {first} or \
-         {first}://host:4242",
-        known.join(", ")
-    )
+    let known = known.join(", ");
+    if !text.contains("://") {
+        let what =
+            if name.contains([':', '.']) { "names a host and no protocol;" } else { "is no protocol; for a host," };
+        return format!("`{text}` {what} write {first}://{text}, or another protocol in front of it: {known}");
+    }
+    format!("unknown scheme `{name}` in `{text}`; the known ones are {known}, each also as sim+…")
 }
 
 impl fmt::Display for Uri {

@@ -139,12 +139,8 @@ pub fn positive(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// A sentence that says what to write instead.
-pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| {
-        format!(
-            "`{text}` is not an address in numbers and a port; write 127.0.0.1:9203, or 0.0.0.0:9203 for all of them"
-        )
-    })
+fn socket_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| format!("`{text}` is not an address in numbers and a port, as 127.0.0.1:9203"))
 }
 
 /// Parses where the pages of a hub are: an address and a port, also as the hub prints it and as a browser shows it.

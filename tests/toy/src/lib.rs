@@ -28,6 +28,7 @@ const PORT: u16 = 4243;
 const DESCRIPTION: Description = Description {
     name: "toy",
     schemes: &["toy"],
+    known_as: &[],
     about: "a toy: payload one way, its length back",
     modes: &[Mode::Send],
     suite: &[
@@ -48,6 +49,10 @@ const DESCRIPTION: Description = Description {
 impl Protocol for Toy {
     fn description(&self) -> &'static Description {
         &DESCRIPTION
+    }
+
+    fn port(&self, _uri: &Uri) -> Option<u16> {
+        Some(PORT)
     }
 
     fn open(&self, uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {

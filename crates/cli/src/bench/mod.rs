@@ -10,6 +10,7 @@ mod recorder;
 mod slo;
 mod stream;
 
+pub use netperf::NETPERF;
 pub use options::{BenchOptions, ConditionOptions, FollowOptions, MeasuringOptions, TestOptions, mode, test};
 pub use outputs::{Follow, OutputOptions};
 pub use progress::Progress;

@@ -19,7 +19,8 @@ pub fn after_help() -> String {
     format!("Protocols, with the schemes of their links and the studies that they repeat:\n{links}\n{NETPERF}")
 }
 
-const NETPERF: &str = "\
+/// The tests of netperf, each with its command.
+pub const NETPERF: &str = "\
 netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   TCP_STREAM   hodo bench tcp --test rate --mode send --sizes 128K
   TCP_MAERTS   hodo bench tcp --test rate --mode receive --sizes 128K
@@ -28,7 +29,7 @@ netperf's tests by name (a URI such as tcp://there:4242 measures another host):
   UDP_STREAM   hodo bench udp --test rate --mode send --sizes 1472 --window none
   UDP_RR       hodo bench udp --test latency --mode both --sizes 1
 
-  netperf -H there      is  tcp://there:4242, with `hodo serve tcp://0.0.0.0:4242` there
+  netperf -H there      is  tcp://there:4242, with `hodo serve tcp://:4242` there
   netperf -l 10         is  --duration 10s --repeat 1
   netperf -I 95,5 -i 30 is  --confidence 95 --interval 5% --max-repeats 30
   netperf -T 0,1        is  --cpu 0,1

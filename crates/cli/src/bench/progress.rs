@@ -36,6 +36,8 @@ enum Kind {
 struct Live {
     /// The line above all others, until it is printed.
     header: Option<String>,
+    /// Whether anything has been measured.
+    has_begun: bool,
     step: usize,
     what: String,
     /// The operations per second of the recent past.
@@ -83,6 +85,7 @@ impl Progress {
     /// Shows the progress of the step.
     pub fn tick(&self, now: &hodo_measure::Progress) {
         let mut live = self.live();
+        live.has_begun = true;
         if live.header.is_some() {
             let above = self.above(&mut live);
             self.write(&above);
@@ -133,9 +136,13 @@ impl Progress {
         live.interval = Some([rates, format!("{again}{rtt}")]);
     }
 
-    /// Ends the step, and prints its measurement.
+    /// Ends the step, and prints its measurement, unless nothing has been measured so far: why the link could not be opened is all that is said then.
     pub fn end(&self, measurement: &Measurement) {
         let mut live = self.live();
+        if !live.has_begun && measurement.operations == 0 {
+            let clear = if self.is_live() { CLEAR } else { "" };
+            return self.write(clear);
+        }
         let (above, place) = (self.above(&mut live), self.place(&live));
         let width = columns().map_or(usize::MAX, |columns| columns.saturating_sub(place.len()));
         self.write(&format!("{above}{place}{}\n", hodo_report::line(measurement, width)));

@@ -2,7 +2,7 @@
 
 use super::options::{CONTROLLER, ProcessOptions};
 use crate::announce::announce;
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, address};
 use clap::{Args, ValueEnum};
 use hodo_daemon::Options;
 use hodo_farm_host::builder::{BuilderDaemon, BuilderSettings};
@@ -22,7 +22,7 @@ const PAGES: &str = "127.0.0.1:9206";
 pub fn run(options: &BuilderOptions) -> Result<Outcome, Error> {
     options.process.open_log("builder", 1)?;
     let builder = BuilderDaemon::start(settings(options)?)?;
-    announce(builder.daemon(), &[builder.address()], options.process.until_stdin_closes)?;
+    announce(builder.daemon(), &[builder.address()], options.process.until_stdin_closes, "--listen :PORT")?;
     builder.run()?;
     Ok(Outcome::Done)
 }
@@ -76,13 +76,13 @@ impl From<FarmIncomplete> for Incomplete {
 #[command(after_long_help = EXAMPLES)]
 pub struct BuilderOptions {
     /// Address for sources.
-    #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = BUILDER, value_parser = address::listen)]
     pub listen: SocketAddr,
     /// Take fragments over UDP, from sources with --udp.
     #[arg(long)]
     pub udp: bool,
     /// Address of the controller.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = address::far_end)]
     pub to: SocketAddr,
     /// Number of sources, each of which sends a fragment of every event; they are numbered from 0.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
@@ -109,7 +109,7 @@ pub struct BuilderOptions {
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = units::span)]
     pub silence: Duration,
     /// Address of its pages: /metrics for Prometheus, /health, /builder.
-    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = address::listen)]
     pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
@@ -132,6 +132,6 @@ const EXAMPLES: &str = "\
 Examples:
   hodo farm builder --sources 3 --to controller:5500
   hodo farm source --number 0 --to 127.0.0.1:5501                the first source
-  hodo farm builder --sources 3 --udp --listen 0.0.0.0:5501
+  hodo farm builder --sources 3 --udp --listen :5501
   hodo farm source --number 0 --udp --to builder:5501
   hodo farm builder --sources 3 --incomplete drop --patience 200ms";

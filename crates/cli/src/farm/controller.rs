@@ -3,7 +3,7 @@
 use super::operate::{FarmControl, PAGES};
 use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
 use crate::announce::announce;
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, address};
 use clap::{Args, ValueEnum};
 use hodo_daemon::{Options, log};
 use hodo_farm_host::controller::{ControllerDaemon, ControllerSettings, DECIDED, StoreSettings, UploadTo};
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub fn run(options: &ControllerOptions) -> Result<Outcome, Error> {
     options.process.open_log("controller", options.threads)?;
     let controller = ControllerDaemon::start(settings(options)?)?;
-    announce(controller.daemon(), &[controller.address()], options.process.until_stdin_closes)?;
+    announce(controller.daemon(), &[controller.address()], options.process.until_stdin_closes, "--listen :PORT")?;
     let decided = controller.run()?;
     log::print(&format!("{DECIDED}{}\n", decided.text()))?;
     decided.check()?;
@@ -88,7 +88,7 @@ fn store(options: &ControllerOptions, directory: PathBuf) -> StoreSettings {
 #[command(after_long_help = EXAMPLES)]
 pub struct ControllerOptions {
     /// Address for nodes, sources and builders.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = address::listen)]
     pub listen: SocketAddr,
     /// Folder for accepted events and the ledger [default: nothing is stored, and nothing survives].
     #[arg(long, value_name = "DIR")]
@@ -168,7 +168,7 @@ pub struct ControllerOptions {
     #[command(flatten)]
     pub made: MadeOptions,
     /// Address of its pages: /metrics, /health, /farm, /nodes; and the actions /pause, /resume, /drain, /stop, /run.
-    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = address::listen)]
     pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]

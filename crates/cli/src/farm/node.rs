@@ -3,7 +3,7 @@
 use super::options::{CONTROLLER, ProcessOptions};
 use super::spread;
 use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome, interrupt};
+use crate::{Error, Outcome, address, interrupt};
 use clap::Args;
 use hodo_farm_host::Deciding;
 use hodo_farm_host::machines::NodeConfig;
@@ -75,7 +75,7 @@ impl DeciderOptions {
 #[command(after_long_help = EXAMPLES)]
 pub struct NodeOptions {
     /// Address of the controller.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = address::far_end)]
     pub to: SocketAddr,
     /// Number of nodes in this process.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536))]

@@ -2,7 +2,7 @@
 
 use super::options::{CONTROLLER, MadeOptions, ProcessOptions};
 use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome, interrupt};
+use crate::{Error, Outcome, address, interrupt};
 use clap::Args;
 use hodo_daemon::log;
 use hodo_farm_host::replay::ReplaySettings;
@@ -57,7 +57,7 @@ fn settings(options: &SourceOptions) -> Result<SourceSettings, Error> {
 #[command(after_long_help = EXAMPLES)]
 pub struct SourceOptions {
     /// Address of the builder or the controller.
-    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = CONTROLLER, value_parser = address::far_end)]
     pub to: SocketAddr,
     /// Send over UDP, to a builder with --udp.
     #[arg(long)]

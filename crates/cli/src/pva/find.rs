@@ -1,6 +1,6 @@
 //! `hodo pva list`, `find` and `beacons`: which servers are there, who has a name, who starts and ends?
 
-use super::options::{ConnectOptions, NameOptions, failed, seconds};
+use super::options::{ConnectOptions, NameOptions, failed, seconds, server};
 use crate::{Error, Outcome, interrupt, terminal};
 use clap::Args;
 use hodo_io::Clock;
@@ -155,7 +155,7 @@ fn hexadecimal(guid: &Guid) -> String {
 #[derive(Debug, Args)]
 pub struct ListOptions {
     /// Servers whose PVs are listed, instead of the servers.
-    #[arg(value_name = "HOST[:PORT]")]
+    #[arg(value_name = "HOST[:PORT]", value_parser = server)]
     pub servers: Vec<String>,
     /// The way to the servers.
     #[command(flatten)]

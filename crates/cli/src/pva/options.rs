@@ -13,7 +13,7 @@ use std::time::Duration;
 #[command(next_help_heading = "Connection")]
 pub struct ConnectOptions {
     /// The server of all names that are no URI; without it they are searched for.
-    #[arg(short = 'S', long, value_name = "HOST[:PORT]")]
+    #[arg(short = 'S', long, value_name = "HOST[:PORT]", value_parser = server)]
     pub server: Option<String>,
     /// Longest wait for connection and reply.
     #[arg(short = 'w', long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
@@ -118,6 +118,14 @@ impl ShowOptions {
             into.extend([name, if is_block { "\n" } else { " " }, &text]);
         }
         into.push('\n');
+    }
+}
+
+/// Takes the host of a server, and perhaps its port.
+pub fn server(text: &str) -> Result<String, String> {
+    match text.split_once("://") {
+        Some((_, place)) => Err(format!("a server is written without a scheme: {}", place.trim_end_matches('/'))),
+        None => Ok(text.to_owned()),
     }
 }
 

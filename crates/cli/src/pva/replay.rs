@@ -1,11 +1,11 @@
 //! `hodo pva replay`: a recording that is served again.
 
 use super::options::seconds;
-use crate::{Error, Outcome, interrupt, terminal};
+use crate::address::only_here;
+use crate::{Error, Outcome, address, interrupt, terminal};
 use clap::{Args, ValueEnum};
 use hodo_daemon::log;
 use hodo_io::LISTENING_ON;
-use hodo_measure::units;
 use hodo_pva_host::replay::{Player, ReplayOptions};
 use hodo_pva_host::server::{Bound, Quiet, ServerError, ServerOptions};
 use std::net::SocketAddr;
@@ -31,6 +31,9 @@ pub fn run(args: &ReplayArgs) -> Result<Outcome, Error> {
     let keeps_stamps = args.stamps == Stamps::Recorded;
     let playing = ReplayOptions { speed: args.speed, every: None, repeats: args.repeats, keeps_stamps };
     log::announce(&format!("{LISTENING_ON}{at}\n"));
+    if let Some(said) = only_here(&at, "--listen :PORT") {
+        terminal::remark(&said);
+    }
     let recording = player.recording();
     let (pvs_played, updates, span) = (recording.pv_count(), recording.updates(), recording.span().as_secs_f64());
     terminal::remark(&format!("{pvs_played} PVs with {updates} updates in {span:.3} s"));
@@ -92,9 +95,9 @@ pub struct ReplayArgs {
     /// How long the first values are served before the recording is played.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
     pub delay: Duration,
-    /// Address for clients [default: what EPICS_PVAS_INTF_ADDR_LIST and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]; 0.0.0.0:5075 admits
+    /// Address for clients [default: what EPICS_PVAS_INTF_ADDR_LIST and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]; :5075 admits
     /// everybody who can reach this host. If nobody has named a port and the default one is in use, another one is taken.
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", value_parser = address::listen)]
     pub listen: Option<SocketAddr>,
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.
     #[arg(long)]

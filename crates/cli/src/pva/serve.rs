@@ -3,7 +3,7 @@
 use crate::announce::announce;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome, address, terminal};
 use clap::Args;
 use hodo_machine::Wait;
 use hodo_measure::units;
@@ -35,7 +35,7 @@ pub fn run(options: &ServeOptions) -> Result<Outcome, Error> {
         drain: options.drain,
         is_big_endian: options.big_endian,
     })?;
-    announce(daemon.daemon(), &[daemon.address()], options.until_stdin_closes)?;
+    announce(daemon.daemon(), &[daemon.address()], options.until_stdin_closes, "--listen :PORT")?;
     daemon.run()?;
     Ok(Outcome::Done)
 }
@@ -52,15 +52,15 @@ pub struct ServeOptions {
     /// Check the file and serve nothing.
     #[arg(long)]
     pub check: bool,
-    /// Address for clients [default: what EPICS_PVAS_INTF_ADDR_LIST and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]; 0.0.0.0:5075 admits
+    /// Address for clients [default: what EPICS_PVAS_INTF_ADDR_LIST and EPICS_PVAS_SERVER_PORT say, otherwise 127.0.0.1:5075]; :5075 admits
     /// everybody who can reach this host. If nobody has named a port and the default one is in use, another one is taken.
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", value_parser = address::listen)]
     pub listen: Option<SocketAddr>,
     /// Answer no searches over UDP and send no beacons: clients name this server in EPICS_PVA_NAME_SERVERS.
     #[arg(long)]
     pub tcp_only: bool,
     /// Address of its pages: /metrics for Prometheus, /health, /stats, /puts [default: 127.0.0.1:9205].
-    #[arg(long, value_name = "ADDR", value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", value_parser = address::listen)]
     pub metrics: Option<SocketAddr>,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
@@ -103,6 +103,6 @@ pub struct ServeOptions {
 const EXAMPLES: &str = "\
 Examples:
   hodo pva serve pvs.toml                           on loopback, for clients on this host
-  hodo pva serve pvs.toml --listen 0.0.0.0:5075     for everybody who can reach this host
+  hodo pva serve pvs.toml --listen :5075     for everybody who can reach this host
   hodo pva serve --check pvs.toml                   only check the file
   kill -HUP PID                                     read the file again: what is the same keeps its value and its subscribers";

@@ -4,12 +4,12 @@ use super::options::RecordingOptions;
 use crate::announce::announce;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
-use crate::{Error, Outcome, terminal};
+use crate::{Error, Outcome, address, terminal};
 use clap::{Args, ValueEnum};
 use hodo_daemon::Options;
 use hodo_machine::Wait;
 use hodo_measure::units;
-use hodo_spacewire_host::bridge::{BridgeDaemon, BridgeSettings};
+use hodo_spacewire_host::bridge::{BridgeDaemon, BridgeSettings, PAGES_PORT};
 use hodo_spacewire_host::machines::bridge::Pace;
 use hodo_spacewire_host::network::{PRESETS, Plan};
 use std::net::{IpAddr, SocketAddr};
@@ -49,13 +49,15 @@ pub fn run(options: &BridgeOptions) -> Result<Outcome, Error> {
         },
     )?;
     let gates: Vec<String> = bridge.gates().into_iter().map(|(at, words)| format!("{at} ({words})")).collect();
-    announce(bridge.daemon(), &gates, options.until_stdin_closes)?;
+    announce(bridge.daemon(), &gates, options.until_stdin_closes, "--listen 0.0.0.0")?;
     bridge.run()?;
     Ok(Outcome::Done)
 }
 
 /// Where a bridge's pages are by default.
 const PAGES: &str = "127.0.0.1:9209";
+
+const _: () = assert!(PAGES_PORT == 9209);
 
 /// The time of a network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -95,13 +97,13 @@ pub struct BridgeOptions {
     #[arg(long)]
     pub check: bool,
     /// The address of this host on which gates listen; 0.0.0.0 admits everybody who can reach it.
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1", value_parser = listen)]
     pub listen: IpAddr,
     /// Time of the network: real-time, as the clock, or free, as fast as it can be computed.
     #[arg(long, value_name = "PACE", value_enum, default_value = "real-time", hide_possible_values = true)]
     pub pace: PaceName,
-    /// Address of its pages: /metrics for Prometheus, /health, /stats.
-    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    /// Address of its pages: /metrics for Prometheus, /health, /stats, /paths.
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = address::listen)]
     pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]
@@ -138,6 +140,12 @@ pub struct BridgeOptions {
     pub until_stdin_closes: bool,
 }
 
+fn listen(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is no address alone; write 127.0.0.1, or 0.0.0.0 for every address: the file has the ports")
+    })
+}
+
 fn preset(name: &str) -> Result<String, String> {
     let known: Vec<&str> = PRESETS.iter().map(|(known, _)| *known).collect();
     if known.contains(&name) {
@@ -154,4 +162,5 @@ Examples:
   hodo spacewire bridge --show > network.toml    the preset's file, to change
   hodo spacewire bridge network.toml             one's own network
   hodo spacewire bridge --record links.pcapng    for Wireshark, with packaging/wireshark/spacewire.lua
-  curl http://127.0.0.1:9209/stats               its gates, links and memories";
+  curl http://127.0.0.1:9209/stats               its gates, links and memories
+  curl http://127.0.0.1:9209/paths               the options of `hodo spacewire read` for each memory";

@@ -5,16 +5,26 @@ use crate::output::Target;
 use crate::{Error, Outcome, terminal};
 use clap::Args;
 use hodo_measure::units;
-use hodo_spacewire_host::machines::rmap::Request;
+use hodo_spacewire_host::bridge::{PAGES_PORT, PATHS_PAGE};
+use hodo_spacewire_host::machines::client::Port;
 use hodo_spacewire_host::machines::rmap::packet::{ADDRESS_MAX, LENGTH_MAX};
-use hodo_spacewire_host::session::Transfer;
+use hodo_spacewire_host::machines::rmap::{Failure, Request};
+use hodo_spacewire_host::port::NamedPort;
+use hodo_spacewire_host::session::{RmapError, Transfer};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Bytes of a line that shows memory.
 const LINE: usize = 16;
 /// Bytes that are shown at a time: as text they are five times as many.
 const SHOWN: usize = 1 << 20;
+
+/// How long the pages of a bridge may take.
+const PAGES_PATIENCE: Duration = Duration::from_secs(1);
+/// The most paths that are listed.
+const LISTED: usize = 20;
 
 /// Reads memory.
 pub fn read(options: &ReadOptions) -> Result<Outcome, Error> {
@@ -22,7 +32,8 @@ pub fn read(options: &ReadOptions) -> Result<Outcome, Error> {
     let by = options.by.transfer(options.address, options.length as usize)?;
     let to = options.target.destination()?;
     let mut data = vec![0; options.length as usize];
-    options.target.open(&options.port)?.read(&to, options.address, &mut data, by)?;
+    let read = options.target.open(&options.port)?.read(&to, options.address, &mut data, by);
+    read.map_err(|why| with_paths(why, &options.port, &options.target))?;
     match output {
         Some(output) => output.write(&data)?,
         None => {
@@ -56,7 +67,8 @@ pub fn write(options: &WriteOptions) -> Result<Outcome, Error> {
         rmap.call(&to, &Request::Write { address: options.address, data: &data, increment, verify, reply: false })?;
         finish(rmap.into_port())?;
     } else {
-        rmap.write(&to, options.address, &data, options.verify, by)?;
+        let written = rmap.write(&to, options.address, &data, options.verify, by);
+        written.map_err(|why| with_paths(why, &options.port, &options.target))?;
     }
     let replied = if options.no_reply { "sent without asking for a reply" } else { "written" };
     terminal::print(&format!("{} bytes {replied} at 0x{:X}\n", data.len(), options.address))?;
@@ -70,7 +82,8 @@ pub fn modify(options: &ModifyOptions) -> Result<Outcome, Error> {
     }
     let to = options.target.destination()?;
     let request = Request::ReadModifyWrite { address: options.address, data: &options.data.0, mask: &options.mask.0 };
-    let before = options.target.open(&options.port)?.call(&to, &request)?;
+    let before = options.target.open(&options.port)?.call(&to, &request);
+    let before = before.map_err(|why| with_paths(why, &options.port, &options.target))?;
     let after: Vec<u8> = before
         .iter()
         .zip(options.data.0.iter().zip(&options.mask.0))
@@ -79,6 +92,45 @@ pub fn modify(options: &ModifyOptions) -> Result<Outcome, Error> {
     let text = |bytes: &[u8]| hodo_spacewire_host::describe::hex(bytes);
     terminal::print(&format!("0x{:X}  before {}  after {}\n", options.address, text(&before), text(&after)))?;
     Ok(Outcome::Done)
+}
+
+/// Returns the error of a transaction. Where nothing has replied, the paths that the pages of the bridge list are part of it.
+fn with_paths(why: RmapError, port: &PortOptions, target: &TargetOptions) -> Error {
+    let is_silent =
+        matches!(why, RmapError::Failed { failure: Failure::TimedOut, .. } | RmapError::OthersInstead { .. });
+    if !is_silent {
+        return why.into();
+    }
+    let Ok(NamedPort { port: Port::Ssdtp2(at) | Port::Gresb { to_bridge: at, .. }, .. }) =
+        NamedPort::resolve(&port.port)
+    else {
+        return why.into();
+    };
+    let Some(at) = at.ip() else { return why.into() };
+    let pages = target.pages.unwrap_or(SocketAddr::new(at.ip(), PAGES_PORT));
+    let listed = match hodo_daemon::fetch(pages, PATHS_PAGE, PAGES_PATIENCE) {
+        Ok(text) => paths_from(&text, at.port()),
+        Err(_) => Vec::new(),
+    };
+    match (listed.is_empty(), target.path.0.is_empty()) {
+        (false, _) => Error::Failed(format!("{why}; the bridge reports these paths:\n{}", listed.join("\n"))),
+        (true, true) => Error::Failed(format!(
+            "{why}; a target behind a router takes --path and --reply-path, which `hodo spacewire bridge` lists at \
+             http://{pages}{PATHS_PAGE} (there with --metrics for other hosts)"
+        )),
+        (true, false) => why.into(),
+    }
+}
+
+/// Returns a line for each way that the page lists from this TCP port, up to [`LISTED`].
+fn paths_from(page: &str, port: u16) -> Vec<String> {
+    let port = port.to_string();
+    let way = |line: &str| {
+        let mut columns = line.split('\t');
+        let (from, options, memory) = (columns.next()?, columns.next()?, columns.next()?);
+        (from == port).then(|| format!("  {options:<32} to {memory}"))
+    };
+    page.lines().filter_map(way).take(LISTED).collect()
 }
 
 /// Returns lines of 16 bytes, with addresses and as text.

@@ -8,6 +8,7 @@ use hodo_spacewire_host::machines::rmap::packet::ADDRESS_MAX;
 use hodo_spacewire_host::machines::rmap::{Crc, Destination, InitiatorSettings, ReplyAddress};
 use hodo_spacewire_host::recording::RecordOptions;
 use hodo_spacewire_host::session::{Directions, RmapSession, Session, SessionSettings};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -90,6 +91,9 @@ pub struct TargetOptions {
     /// The target's key.
     #[arg(long, value_name = "KEY", value_parser = byte, default_value = "0")]
     pub key: u8,
+    /// Pages of the bridge, which list the paths to its memories where one is missing [default: port 9209 of its host].
+    #[arg(long, value_name = "ADDR", value_parser = crate::address::far_end)]
+    pub pages: Option<SocketAddr>,
     /// CRC: standard, or draft-e for devices built after draft E of the standard.
     #[arg(long, value_name = "CRC", value_enum, default_value = "standard", hide_possible_values = true)]
     pub crc: CrcName,

@@ -9,7 +9,7 @@ use crate::link::LinkParser;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
 use crate::serve::at_the_end_of_stdin;
-use crate::{Error, Outcome};
+use crate::{Error, Outcome, address};
 use clap::{Args, value_parser};
 use figures::Figures;
 use history::History;
@@ -157,7 +157,7 @@ pub struct WatchOptions {
     #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub keep: u32,
     /// Address of its pages: /metrics for Prometheus, /health.
-    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = units::socket_address)]
+    #[arg(long, value_name = "ADDR", default_value = PAGES, value_parser = address::listen)]
     pub metrics: SocketAddr,
     /// Serve no pages.
     #[arg(long, conflicts_with = "metrics")]

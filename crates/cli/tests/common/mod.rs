@@ -33,17 +33,24 @@ pub fn ran(output: Output) -> Ran {
     }
 }
 
+/// Returns what was accepted before.
+pub fn snapshot(name: &str) -> String {
+    std::fs::read_to_string(snapshot_file(name)).unwrap_or_default()
+}
+
+fn snapshot_file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name)
+}
+
 /// Compares with what was accepted before; `UPDATE_SNAPSHOTS=1` accepts what is there now.
 pub fn assert_snapshot(name: &str, found: &str) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots").join(name);
     // Help is wrapped with blanks at the end of otherwise empty lines, which no editor keeps.
     let found: String = found.lines().map(|line| format!("{}\n", line.trim_end())).collect();
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        std::fs::write(&file, found).expect("the snapshot is written");
+        std::fs::write(snapshot_file(name), found).expect("the snapshot is written");
         return;
     }
-    let accepted = std::fs::read_to_string(&file).unwrap_or_default();
-    assert_eq!(accepted, found, "{name} has changed; if that is meant, run with UPDATE_SNAPSHOTS=1");
+    assert_eq!(snapshot(name), found, "{name} has changed; if that is meant, run with UPDATE_SNAPSHOTS=1");
 }
 
 /// A new folder for one test, removed when dropped.

@@ -71,6 +71,7 @@ impl BuilderDaemon {
         let discarded = Arc::new(Discarded::default());
         let make = |_, _| {
             let thread = BuilderThread {
+                to: settings.config.controller.clone(),
                 rounds: daemon.rounds("builder"),
                 snapshot: Arc::clone(&snapshot),
                 turned_away: Arc::clone(&turned_away),

@@ -34,8 +34,8 @@ pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
         return programs::run(programs, deciding, stop);
     }
     let node = Node::new(config.clone());
-    let thread = NodeThread { left: None };
     let to = config.controllers.first().map(ToString::to_string).unwrap_or_default();
+    let thread = NodeThread { to: to.clone(), left: None };
     Server::new(options)
         .with_drain(*drain)
         .attend_here(|| (node, thread), stop)
@@ -44,6 +44,8 @@ pub fn run(settings: &NodeSettings, stop: &Stop) -> Result<(), Error> {
 
 /// The thread of nodes whose decisions are emulated.
 struct NodeThread {
+    /// The controller.
+    to: String,
     /// Why a controller could not be reached the last time.
     left: Option<hodo_farm::Error>,
 }
@@ -57,7 +59,7 @@ impl Attendant for NodeThread {
             Event::Left(_, error) => {
                 // It is tried again and again: once for each reason is enough.
                 if self.left.replace(error) != Some(error) {
-                    tracing::warn!("{error}; trying again");
+                    tracing::warn!("{}: {error}; trying again", self.to);
                 }
                 None
             }

@@ -42,9 +42,10 @@ pub(crate) fn run(programs: &Programs, deciding: Deciding, stop: &Stop) -> Resul
     check(command.first().map_or(OsStr::new(""), OsString::as_os_str))?;
     let watch = Watch::start().map_err(|why| Error::run("starting the thread that watches programs", &why))?;
     let (within, output_max) = (*within, deciding.node.event_max);
+    let to = deciding.node.controllers.first().map(ToString::to_string).unwrap_or_default();
     let told = |notice: Notice<'_>| match notice {
         Notice::Failed { event, why } => tracing::warn!("event {event}: {why}"),
-        Notice::Left(error) => tracing::warn!("{error}; trying again"),
+        Notice::Left(error) => tracing::warn!("{to}: {error}; trying again"),
         Notice::Joined(_) => tracing::debug!("joined the controller"),
         Notice::Passed(_) => {}
     };

@@ -71,7 +71,7 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     let (to, run) = (Address::of(transport, settings.to), settings.run.unwrap_or(1));
     let config = SourceConfig { instance: random_bits(), datagram, ..SourceConfig::new(to, settings.number, run) };
     let mut summary = Summary { is_udp: datagram.is_some(), ..Summary::default() };
-    let thread = SourceThread { over: false, replays, summary: &mut summary };
+    let thread = SourceThread { to: settings.to, over: false, replays, summary: &mut summary };
     let make = || (Source::new(config, supply), thread);
     let attended = Server::new(options).with_drain(settings.drain).attend_here(make, stop);
     attended.map_err(|why| Error::run(format!("sending events to {}", settings.to), &why))?;
@@ -163,6 +163,8 @@ impl Supply for UntilStopped {
 
 /// The thread of a source: counts verdicts and logs what is wrong.
 struct SourceThread<'a> {
+    /// The builder or controller.
+    to: SocketAddr,
     over: bool,
     replays: bool,
     summary: &'a mut Summary,
@@ -201,7 +203,7 @@ impl Attendant for SourceThread<'_> {
             Event::Left(hodo_farm::Error::RefusedBy { code: NO_SUCH_RUN }) => {
                 tracing::warn!("the run of these events is not open there: `hodo farm set-run` opens it; trying again");
             }
-            Event::Left(error) => tracing::warn!("{error}; trying again"),
+            Event::Left(error) => tracing::warn!("{}: {error}; trying again", self.to),
             Event::TooLarge { event, size, max } => {
                 if self.summary.too_large == 0 {
                     // The others are counted: there may be many.

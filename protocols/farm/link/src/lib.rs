@@ -11,6 +11,7 @@ mod suite;
 pub use limit::{line_limit, on_the_stream};
 pub use options::{accept, spread};
 
+use hodo_farm::wire::NODES_PORT;
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
 use hodo_tester::{Description, Opened, Protocol, ServeSettings, Server, Settings, Uri};
@@ -43,6 +44,10 @@ impl Protocol for Farm {
 
     fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, hodo_tester::Error> {
         Ok(FarmOptions::and_others(uri)?.0.on_the_wire(plan))
+    }
+
+    fn port(&self, _uri: &Uri) -> Option<u16> {
+        Some(NODES_PORT)
     }
 
     fn served_options(&self) -> &'static str {

@@ -140,7 +140,7 @@ pub(crate) fn addresses(uri: &Uri) -> Result<Vec<Address>, Error> {
     let address = |host: &str| {
         hodo_io::resolve(host, NODES_PORT)
             .map(Address::Tcp)
-            .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is not an address: {error}")))
+            .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` cannot be resolved: {error}")))
     };
     uri.authority.split(',').map(address).collect()
 }

@@ -7,6 +7,7 @@ use hodo_tester::{Description, TestGroup};
 pub(crate) const FARM: Description = Description {
     name: "farm",
     schemes: &["farm"],
+    known_as: &[],
     about: "the event farm: events to nodes, whose tokens ask for the next",
     modes: &[Mode::Send],
     suite: &[
@@ -27,7 +28,7 @@ pub(crate) const FARM: Description = Description {
 /// The options of the nodes of a farm, for the help of `serve`.
 pub(crate) const SERVED_OPTIONS: &str = "\
 The nodes of a farm, for `hodo bench farm://…` on another host, as
-  hodo serve 'farm://0.0.0.0:5502?accept=0.005&output=64K'
+  hodo serve 'farm://:5502?accept=0.005&output=64K'
 
   accept=0.005              share of the events that are accepted, or every:200
   output=64K                bytes after the token of an accepted event

@@ -35,10 +35,26 @@ impl Greetings {
 /// Returns one number for all connections from a host.
 pub(crate) fn host(address: &Address) -> u64 {
     match address {
-        Address::Tcp(address) | Address::Udp(address) => match address.ip() {
+        // An IPv4 host is itself also at a socket of IPv6, where all of them have the same first bits.
+        Address::Tcp(address) | Address::Udp(address) => match address.ip().to_canonical() {
             core::net::IpAddr::V4(ip) => u64::from(u32::from(ip)),
             core::net::IpAddr::V6(ip) => Random::new((u128::from(ip) >> 64) as u64).bits() | 1 << 63,
         },
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_ipv4_are_told_apart_at_a_socket_of_ipv6() {
+        let of = |address: &str| host(&Address::Tcp(address.parse().expect("an address")));
+        assert_eq!(of("[::ffff:10.0.0.1]:7"), of("10.0.0.1:8"));
+        assert_ne!(of("[::ffff:10.0.0.1]:7"), of("[::ffff:10.0.0.2]:7"));
+        // A host of IPv6 has a whole network.
+        assert_eq!(of("[2001:db8::1]:7"), of("[2001:db8::2]:7"));
+        assert_ne!(of("[2001:db8::1]:7"), of("[2001:db8:0:1::1]:7"));
     }
 }

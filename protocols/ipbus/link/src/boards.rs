@@ -213,7 +213,7 @@ fn with_port(hosts: &str, port: u16) -> impl Iterator<Item = String> {
 
 fn address(uri: &Uri, host: &Host) -> Result<SocketAddr, Error> {
     hodo_io::resolve(&host.to_string(), host.port)
-        .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` is not an address: {error}")))
+        .map_err(|error| Error::Usage(format!("`{host}` in `{uri}` cannot be resolved: {error}")))
 }
 
 /// Returns the board's address; the hub's framing has room for an IPv4 address only.

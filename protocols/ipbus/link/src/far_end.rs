@@ -64,7 +64,7 @@ pub(crate) fn count(uri: &Uri) -> u32 {
 /// Returns what to do where nothing listens at an address.
 pub(crate) fn remedy(uri: &Uri) -> String {
     if is_through_hub(uri) {
-        return "start `hodo hub` there, or name where it is".to_owned();
+        return "is a hub there, and does it listen at that address (`hodo hub --listen`)?".to_owned();
     }
     format!("is the device on, and is that its address and port? `hodo serve {uri}` starts one in software")
 }

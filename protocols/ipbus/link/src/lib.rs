@@ -9,6 +9,7 @@ mod link;
 mod open;
 mod suite;
 
+use hodo_ipbus::wire::{DEVICE_PORT, HUB_PORT};
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
 use hodo_tester::{Description, Error, FarEnd, Opened, Protocol, Scenario, ServeSettings, Server, Settings, Uri};
@@ -41,6 +42,10 @@ impl Protocol for Ipbus {
 
     fn on_the_wire(&self, uri: &Uri, plan: &Plan) -> Result<OnTheWire, Error> {
         limit::on_the_wire(uri, plan)
+    }
+
+    fn port(&self, uri: &Uri) -> Option<u16> {
+        Some(if boards::is_through_hub(uri) { HUB_PORT } else { DEVICE_PORT })
     }
 
     fn remedy(&self, uri: &Uri) -> String {

@@ -12,6 +12,7 @@ pub(crate) const DEMONSTRATION: &[Scenario] = &[
 pub(crate) const IPBUS: Description = Description {
     name: "ipbus",
     schemes: &["ipbusudp-2.0", "ipbustcp-2.0", "chtcp-2.0", "ipbusudp-1.3", "ipbustcp-1.3", "chtcp-1.3"],
+    known_as: &[],
     about: "IPbus: registers of electronics, read and written",
     modes: &[Mode::Both, Mode::Send, Mode::Receive],
     suite: &[

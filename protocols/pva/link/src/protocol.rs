@@ -4,6 +4,7 @@ use crate::operation::Kind;
 use crate::{open, suite, wire};
 use hodo_measure::Plan;
 use hodo_measure::limits::OnTheWire;
+use hodo_pva::wire::SERVER_PORT;
 use hodo_tester::{
     Description, Error, FarEnd, Opened, Preset, Protocol, Scenario, ServeSettings, Server, Settings, TestGroup, Uri,
 };
@@ -58,6 +59,10 @@ impl Protocol for Pva {
     fn presets(&self, link: &Uri) -> &'static [Preset] {
         // The study is of gets.
         if matches!(Kind::and_others(link), Ok((Kind::Value, _))) { suite::PRESETS } else { &[] }
+    }
+
+    fn port(&self, _uri: &Uri) -> Option<u16> {
+        Some(SERVER_PORT)
     }
 
     fn remedy(&self, uri: &Uri) -> String {

@@ -6,6 +6,7 @@ use hodo_tester::{Description, Figures, Preset, Scenario, TestGroup};
 pub(crate) const PVA: Description = Description {
     name: "pva",
     schemes: &["pva"],
+    known_as: &["epics", "pvaccess"],
     about: "EPICS pvAccess: values of channels, read, written and subscribed to",
     modes: &[Mode::Receive, Mode::Send, Mode::Both],
     suite: &[

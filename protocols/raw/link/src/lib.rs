@@ -52,6 +52,10 @@ impl Protocol for Raw {
         Ok(wire::on_the_wire(uri, plan))
     }
 
+    fn port(&self, uri: &Uri) -> Option<u16> {
+        (uri.scheme != suite::UNIX.name).then_some(open::DEFAULT_PORT)
+    }
+
     fn demonstration(&self) -> &'static [Scenario] {
         if self.0.name == suite::UDP.name { suite::SIMULATED } else { &[] }
     }

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 /// The port of a server, unless told otherwise.
-const DEFAULT_PORT: u16 = 4242;
+pub(crate) const DEFAULT_PORT: u16 = 4242;
 
 /// Opens a link over sockets.
 pub(crate) fn open(uri: &Uri, settings: &Settings, stop: &AtomicBool) -> Result<Opened, Error> {

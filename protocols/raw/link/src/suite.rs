@@ -40,6 +40,7 @@ const fn streams(name: &'static str, schemes: &'static [&'static str], about: &'
     Description {
         name,
         schemes,
+        known_as: &[],
         about,
         modes: MODES,
         suite: STREAM_SUITE,

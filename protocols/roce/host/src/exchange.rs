@@ -55,7 +55,7 @@ pub enum ExchangeError {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::ConnectionRefused => {
-            "; start `hodo pingpong` or `ibv_rc_pingpong` there first, with the same --port"
+            "; start `hodo pingpong` or `ibv_rc_pingpong` there first, with the same --port, and `hodo` with --listen 0.0.0.0 on another host"
         }
         ErrorKind::AddrInUse => "; choose another --port at both ends, or end the program that has it",
         ErrorKind::WouldBlock | ErrorKind::TimedOut => "; is the far end stopped?",

@@ -4,6 +4,7 @@ use crate::options::{Kind, LinkOptions, of_far_end};
 use crate::{open, study, suite, wire};
 use hodo_measure::limits::{Carrier, OnTheWire};
 use hodo_measure::{Mode, Plan};
+use hodo_roce_host::exchange::PORT;
 use hodo_roce_host::{SharedMemoryDevice, SoftDevice, VerbsDevice};
 use hodo_tester::{
     Description, Error, FarEnd, Opened, PathSupport, Preset, Protocol, ServeSettings, Server, Settings, TestGroup, Uri,
@@ -79,6 +80,10 @@ impl Protocol for Rdma {
 
     fn path_support(&self, link: &Uri) -> PathSupport {
         if link.scheme == suite::ROCE { PathSupport::Marks } else { PathSupport::None }
+    }
+
+    fn port(&self, _uri: &Uri) -> Option<u16> {
+        Some(PORT)
     }
 
     fn remedy(&self, uri: &Uri) -> String {

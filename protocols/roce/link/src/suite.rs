@@ -37,6 +37,7 @@ pub(crate) const READS: &[TestGroup] = &[
 pub(crate) const DESCRIPTION: Description = Description {
     name: "roce",
     schemes: &[ROCE, VERBS, SHM],
+    known_as: &["rdma", "ib", "rocev2", "infiniband"],
     about: "RDMA reliable connections: RoCEv2 in software, real adapters, shared memory",
     modes: MODES,
     suite: SENDS,

@@ -1,10 +1,12 @@
 //! The daemon of a bridge: hosts over TCP, a simulated network behind it.
 
 mod page;
+mod paths;
 mod snapshot;
 mod thread;
 
 pub use page::SHORTFALL as SHORTFALL_METRIC;
+pub use paths::PATHS as PATHS_PAGE;
 
 use crate::Names;
 use crate::network::Plan;
@@ -18,10 +20,12 @@ use snapshot::BridgeSnapshot;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use thread::BridgeThread;
 
+/// The port of the pages, unless another is chosen.
+pub const PAGES_PORT: u16 = 9209;
 /// How long a page waits for the bridge.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Connections at once, beyond one in each direction of each gate: a new one may come before the end of the old one is noticed.
@@ -111,8 +115,11 @@ impl BridgeDaemon {
     pub fn start(mut plan: Plan, settings: BridgeSettings) -> Result<Self, BridgeError> {
         let bell = Bell::default();
         let snapshot = Arc::new(Snapshot::with_bell(&bell));
-        let daemon = start_daemon(&settings.daemon, &snapshot, names(&plan))?;
+        let paths = Arc::new(OnceLock::new());
+        let daemon = start_daemon(&settings.daemon, &snapshot, names(&plan), &paths)?;
         let server = bind(&mut plan, &settings)?.with_bell(&bell);
+        // The ports are known now.
+        let _ = paths.set(paths::text(&plan));
         let begin = |options: &RecordOptions| {
             let wrong = |why: std::io::Error| BridgeError::Record { file: options.file.clone(), why: why.to_string() };
             Recording::start(options, &plan.names).map_err(wrong)
@@ -187,14 +194,19 @@ fn start_daemon(
     options: &Options,
     snapshot: &Arc<Snapshot<BridgeSnapshot>>,
     names: Named,
+    paths: &Arc<OnceLock<String>>,
 ) -> Result<Daemon, BridgeError> {
+    let paths = Arc::clone(paths);
     let (shown, told, names) = (Arc::clone(snapshot), Arc::clone(snapshot), Arc::new(names));
     let shown_names = Arc::clone(&names);
     let daemon = Daemon::start(options, |pages| {
-        pages.with(page::STATS, move || match shown.ask(PATIENCE) {
+        let not_yet = || Reply::text(503, "the bridge has not begun, or is stuck\n");
+        let stats = move || match shown.ask(PATIENCE) {
             Some(snapshot) => Reply::text(200, page::text(&snapshot, &shown_names)),
-            None => Reply::text(503, "the bridge has not begun, or is stuck\n"),
-        })
+            None => not_yet(),
+        };
+        let ways = move || paths.get().map_or_else(not_yet, |text| Reply::text(200, text.clone()));
+        pages.with(page::STATS, stats).with(paths::PATHS, ways)
     })?;
     daemon.registry().source(move |exposition| {
         if let Some(snapshot) = told.ask(PATIENCE) {

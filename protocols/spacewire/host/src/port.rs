@@ -11,7 +11,7 @@ use thiserror::Error;
 /// A port of a bridge, with its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedPort {
-    /// The name, as it was written.
+    /// The name, with the TCP port of the bridge.
     pub name: String,
     /// The protocol and the addresses.
     pub port: Port,
@@ -27,7 +27,7 @@ pub enum PortError {
     )]
     Scheme(String),
     /// The host has no address.
-    #[error("`{host}` in `{name}` is not an address: {why}")]
+    #[error("`{host}` in `{name}` cannot be resolved: {why}")]
     NoAddress {
         /// The text.
         name: String,
@@ -88,7 +88,9 @@ impl NamedPort {
             }
             _ => return Err(no_scheme()),
         };
-        Ok(NamedPort { name: name.to_owned(), port })
+        let usual = if matches!(port, Port::Gresb { .. }) { gresb::PORT_BASE } else { ssdtp2::PORT };
+        let behind = &rest[place.len()..];
+        Ok(NamedPort { name: format!("{scheme}://{}{behind}", hodo_io::with_port(place, usual)), port })
     }
 }
 

@@ -63,7 +63,7 @@ pub enum SessionError {
     Port(#[from] PortError),
     /// The port cannot be reached, or the connection was lost.
     #[error(
-        "{port}: {why}; check that a bridge runs there, as `hodo spacewire bridge`, and that no other host took its place{}",
+        "{port}: {why}; check that a bridge runs there and listens at that address (`hodo spacewire bridge --listen`), and that no other host took its place{}",
         or_too_long(*.longest)
     )]
     Closed {

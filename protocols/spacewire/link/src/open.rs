@@ -23,7 +23,8 @@ use std::ops::Range;
 pub(crate) fn open(uri: &Uri, settings: &Settings) -> Result<Opened, Error> {
     if uri.scheme == "spw" {
         return Err(Error::Usage(format!(
-            "`{uri}`: this program drives no SpaceWire card; name a bridge as ssdtp2://host or gresb://host, or simulate with spw+sim://"
+            "`{uri}`: this program drives no SpaceWire card; name a bridge as ssdtp2://HOST or gresb://HOST, or measure a simulated link with \
+             spw+sim"
         )));
     }
     let options = Options::of(uri)?;
@@ -114,9 +115,7 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
             "`{uri}`: no bridge is simulated in this process; write spw+sim://, or start `hodo spacewire bridge` and name its ports"
         )));
     }
-    if !uri.authority.is_empty() || !uri.path.is_empty() {
-        return Err(Error::Usage(format!("`{uri}` names a host; a simulated link has none: spw+sim://?rate=200M")));
-    }
+    uri.without_host()?;
     let options = Options::of(uri)?;
     let Some(line) = options.line else { return Err(Error::Usage(format!("`{uri}` has no rate"))) };
     let in_flight = (settings.window as usize, settings.size_max as usize);
@@ -130,7 +129,8 @@ pub(crate) fn simulate(uri: &Uri, settings: &Settings) -> Result<Opened, Error> 
 pub(crate) fn serve(uri: &Uri, settings: &ServeSettings) -> Result<Server, Error> {
     if uri.scheme != "ssdtp2" || uri.simulated {
         return Err(Error::Usage(format!(
-            "`{uri}` cannot be served: write ssdtp2://, start `hodo spacewire bridge` for GRESB and for networks, or simulate with spw+sim://"
+            "`{uri}` has no far end of its own to start: `hodo bench spw+sim` measures a simulated link, `hodo bench ssdtp2` a bridge's \
+             protocol over TCP; for a network, start `hodo spacewire bridge`, and measure its ports as ssdtp2://HOST:10030?far=echo&path=5"
         )));
     }
     let address = uri.socket_address(LOOPBACK, ssdtp2::PORT)?;

@@ -81,8 +81,15 @@ impl Protocol for Spacewire {
         Ok(())
     }
 
+    fn port(&self, uri: &Uri) -> Option<u16> {
+        Some(if uri.scheme == "gresb" { gresb::PORT_BASE } else { ssdtp2::PORT })
+    }
+
     fn remedy(&self, uri: &Uri) -> String {
-        format!("start `hodo serve {uri}` there, or `hodo spacewire bridge`, and check that the port is right")
+        let served = if uri.scheme == "ssdtp2" { format!("`hodo serve {uri}` or ") } else { String::new() };
+        format!(
+            "start {served}`hodo spacewire bridge` there, with --listen for other hosts, and check that the port is right"
+        )
     }
 
     fn far_end(&self, link: &Uri, _stages: bool) -> hodo_tester::FarEnd {

@@ -6,6 +6,7 @@ use hodo_tester::{Description, Fact, Figures, Preset, Scenario, TestGroup};
 pub(crate) const DESCRIPTION: Description = Description {
     name: "spacewire",
     schemes: &["ssdtp2", "gresb", "spw"],
+    known_as: &[],
     about: "SpaceWire: packets and RMAP over bridges (ssdtp2, gresb), and over a simulated link (spw+sim)",
     modes: &[Mode::Both, Mode::Send, Mode::Receive],
     suite: SUITE,

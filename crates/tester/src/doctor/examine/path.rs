@@ -40,7 +40,7 @@ pub(super) fn target(uri: &Uri) -> Result<Option<Target>, Error> {
     if uri.authority.is_empty() {
         return Ok(None);
     }
-    let wrong = |why| Error::Usage(format!("`{}` in `{uri}` is not an address: {why}", uri.authority));
+    let wrong = |why| Error::Usage(format!("`{}` in `{uri}` cannot be resolved: {why}", uri.authority));
     let remote = hodo_io::resolve(&uri.authority, 0).map_err(wrong)?;
     let route = Route::to(remote.ip()).map_err(|why| {
         Error::Failed(format!("there is no route to {}: {why}; add one, or start an interface", remote.ip()))

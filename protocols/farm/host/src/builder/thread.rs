@@ -3,7 +3,7 @@ use hodo_daemon::Rounds;
 use hodo_farm::Builder;
 use hodo_farm::builder::{Command, Event};
 use hodo_io::{Attendant, Snapshot};
-use hodo_machine::Instant;
+use hodo_machine::{Address, Instant};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -13,6 +13,8 @@ const INCOMPLETE_EVERY: Duration = Duration::from_secs(1);
 
 /// The thread of a builder: logs its events, and passes its counters to the pages.
 pub struct BuilderThread {
+    /// The controller.
+    pub to: Address,
     pub rounds: Rounds,
     pub snapshot: Arc<Snapshot<BuilderSnapshot>>,
     /// Connections for which there was no room.
@@ -37,7 +39,7 @@ impl Attendant for BuilderThread {
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
             Event::Incomplete { .. } => self.incomplete += 1,
-            Event::Lost(error) => tracing::warn!("the controller: {error}; trying again"),
+            Event::Lost(error) => tracing::warn!("{}: {error}; trying again", self.to),
             Event::TooLarge { event, size, max, .. } => {
                 if self.discarded.events.fetch_add(1, Ordering::Relaxed) == 0 {
                     // The others are counted: there may be many.

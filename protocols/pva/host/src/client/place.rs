@@ -26,6 +26,11 @@ impl FromStr for Place {
                     rest.split_once('/').ok_or("a URI is pva://HOST:PORT/NAME, or pva:///NAME for a search")?;
                 ((!server.is_empty()).then(|| server.to_owned()), name)
             }
+            None if text.starts_with("ca://") => {
+                return Err(
+                    "a name of Channel Access, which is another protocol; without ca:// it is one of pvAccess".into()
+                );
+            }
             None => (None, text),
         };
         if name.is_empty() {
@@ -66,7 +71,7 @@ mod tests {
         assert_eq!(place("pva://ioc/A/B"), some("ioc", "A/B"));
         assert_eq!(place("pva://[::1]:5075/A"), some("[::1]:5075", "A"));
         assert_eq!(place("pva:///A"), Ok((None, "A".into())));
-        for wrong in ["", "pva://ioc", "pva://ioc/", "a\nb", &"x".repeat(501)] {
+        for wrong in ["", "ca://A", "pva://ioc", "pva://ioc/", "a\nb", &"x".repeat(501)] {
             assert!(place(wrong).is_err(), "{wrong}");
         }
     }

@@ -165,7 +165,9 @@ fn wait<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Wait>, D::Error> {
 }
 
 fn socket_address<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SocketAddr>, D::Error> {
-    text(from, "write address and port in quotes, as \"127.0.0.1:5075\"", hodo_units::socket_address)
+    text(from, "write address and port in quotes, as \"127.0.0.1:5075\"", |text| {
+        hodo_io::listen_address(text).map_err(|why| why.to_string())
+    })
 }
 
 fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
