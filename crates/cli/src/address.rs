@@ -21,7 +21,8 @@ pub fn far_end(text: &str) -> Result<SocketAddr, String> {
     hodo_io::host_and_port(text).map_err(|why| why.to_string())
 }
 
-fn without_scheme(text: &str) -> Result<(), String> {
+/// Checks that an address is not written as a URI.
+pub fn without_scheme(text: &str) -> Result<(), String> {
     match text.split_once("://") {
         Some((_, place)) => Err(format!("an address is written without a scheme: {}", place.trim_end_matches('/'))),
         None => Ok(()),

@@ -1,5 +1,6 @@
 //! Options that the commands for channels share: the connection, the names, and how values are shown.
 
+use crate::address::without_scheme;
 use crate::{Error, input};
 use clap::Args;
 use hodo_pva_host::machines::{Request, Value};
@@ -123,10 +124,7 @@ impl ShowOptions {
 
 /// Takes the host of a server, and perhaps its port.
 pub fn server(text: &str) -> Result<String, String> {
-    match text.split_once("://") {
-        Some((_, place)) => Err(format!("a server is written without a scheme: {}", place.trim_end_matches('/'))),
-        None => Ok(text.to_owned()),
-    }
+    without_scheme(text).map(|()| text.to_owned())
 }
 
 /// Reads a span in seconds.

@@ -103,6 +103,6 @@ pub struct ServeOptions {
 const EXAMPLES: &str = "\
 Examples:
   hodo pva serve pvs.toml                           on loopback, for clients on this host
-  hodo pva serve pvs.toml --listen :5075     for everybody who can reach this host
+  hodo pva serve pvs.toml --listen :5075            for everybody who can reach this host
   hodo pva serve --check pvs.toml                   only check the file
   kill -HUP PID                                     read the file again: what is the same keeps its value and its subscribers";

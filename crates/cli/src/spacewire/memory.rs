@@ -122,7 +122,7 @@ fn with_paths(why: RmapError, port: &PortOptions, target: &TargetOptions) -> Err
     }
 }
 
-/// Returns a line for each way that the page lists from this TCP port, up to [`LISTED`].
+/// Returns a line for each way that the page lists from this TCP port, and how many there are beyond [`LISTED`].
 fn paths_from(page: &str, port: u16) -> Vec<String> {
     let port = port.to_string();
     let way = |line: &str| {
@@ -130,7 +130,12 @@ fn paths_from(page: &str, port: u16) -> Vec<String> {
         let (from, options, memory) = (columns.next()?, columns.next()?, columns.next()?);
         (from == port).then(|| format!("  {options:<32} to {memory}"))
     };
-    page.lines().filter_map(way).take(LISTED).collect()
+    let mut ways: Vec<String> = page.lines().filter_map(way).collect();
+    if let Some(more @ 1..) = ways.len().checked_sub(LISTED) {
+        ways.truncate(LISTED);
+        ways.push(format!("  and {more} more"));
+    }
+    ways
 }
 
 /// Returns lines of 16 bytes, with addresses and as text.
@@ -250,4 +255,20 @@ pub struct ModifyOptions {
 fn length(text: &str) -> Result<u64, String> {
     let length = units::bytes(text)?;
     if length <= 1 << 30 { Ok(length) } else { Err(format!("{text} is more than 1G; read it in parts")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_those_of_the_port_and_not_too_many() {
+        let page =
+            |count: usize| "7\t--path 4 --reply-path 1\tm\n".repeat(count) + "70\t--path 9 --reply-path 1\tother\n";
+        let head = "port\toptions\tmemory\n";
+        assert_eq!(paths_from(&format!("{head}{}", page(1)), 7), ["  --path 4 --reply-path 1          to m"]);
+        assert_eq!(paths_from(&page(LISTED), 7).len(), LISTED);
+        assert_eq!(paths_from(&page(LISTED + 2), 7).last().unwrap(), "  and 2 more");
+        assert!(paths_from("<html>nothing of a bridge</html>", 7).is_empty());
+    }
 }

@@ -12,18 +12,20 @@ use std::fmt::Write;
 /// Path of the page.
 pub const PATHS: &str = "/paths";
 
-/// Ports of the longest path of a reply (ECSS-E-ST-50-52C, 5.3.1.5).
+/// Ports of the longest path of a reply: the bytes of the reply address of a command.
 const REPLY_MAX: usize = 12;
 
 /// Returns a line for each gate and memory between which there is a way: the gate's TCP port, the options, and the memory.
 pub fn text(plan: &Plan) -> String {
     let mut text = String::from("port\toptions\tmemory\n");
+    let links = Links::of(&plan.names);
+    let name_of: BTreeMap<NodeId, &str> = plan.names.nodes.iter().map(|(name, node)| (*node, name.as_str())).collect();
     for (_, gate) in &plan.gates {
         let (GateProtocol::Ssdtp2 { port, .. } | GateProtocol::Gresb { to_bridge: port, .. }) = gate.protocol;
-        let ways = ways(&plan.names, gate.node);
+        let ways = links.ways(gate.node);
         for (node, device) in &plan.devices {
             if let (Device::Memory(target, _), Some(way)) = (device, ways.get(node)) {
-                let name = plan.names.nodes.iter().find(|(_, known)| known == node).map_or("", |(name, _)| name);
+                let name = name_of.get(node).unwrap_or(&"");
                 let _ = writeln!(text, "{port}\t{}\t{name}", options(way, target));
             }
         }
@@ -38,37 +40,54 @@ struct Way {
     back: Vec<u8>,
 }
 
-/// Returns a shortest way from a node to each other one that it reaches.
-fn ways(names: &Names, from: NodeId) -> BTreeMap<NodeId, Way> {
-    let ends = || names.links.iter().flat_map(|[(_, one), (_, other)]| [(*one, *other), (*other, *one)]);
-    let mut found = BTreeMap::new();
-    let mut seen: BTreeSet<RouterId> = BTreeSet::new();
-    let mut next: VecDeque<(Place, Way)> =
-        ends().filter(|(near, _)| *near == Place::Node(from)).map(|(_, far)| (far, Way::default())).collect();
-    while let Some((place, way)) = next.pop_front() {
-        let (router, entered) = match place {
-            Place::Node(node) => {
-                found.entry(node).or_insert(way);
+/// The far end of each link, by its near one: of a node, and of each port of a router.
+#[derive(Default)]
+struct Links {
+    of_nodes: BTreeMap<NodeId, Place>,
+    of_routers: BTreeMap<RouterId, Vec<(u8, Place)>>,
+}
+
+impl Links {
+    fn of(names: &Names) -> Links {
+        let mut links = Links::default();
+        for [(_, one), (_, other)] in &names.links {
+            for (near, far) in [(*one, *other), (*other, *one)] {
+                match near {
+                    Place::Node(node) => _ = links.of_nodes.insert(node, far),
+                    Place::Router(router, port) => links.of_routers.entry(router).or_default().push((port, far)),
+                }
+            }
+        }
+        links
+    }
+
+    /// Returns a shortest way from a node to each other one that it reaches.
+    fn ways(&self, from: NodeId) -> BTreeMap<NodeId, Way> {
+        let mut found = BTreeMap::new();
+        let mut seen: BTreeSet<RouterId> = BTreeSet::new();
+        let mut next: VecDeque<(Place, Way)> =
+            self.of_nodes.get(&from).map(|far| (*far, Way::default())).into_iter().collect();
+        while let Some((place, way)) = next.pop_front() {
+            let (router, entered) = match place {
+                Place::Node(node) => {
+                    found.entry(node).or_insert(way);
+                    continue;
+                }
+                Place::Router(router, entered) => (router, entered),
+            };
+            if !seen.insert(router) || way.out.len() == REPLY_MAX {
                 continue;
             }
-            Place::Router(router, entered) => (router, entered),
-        };
-        if !seen.insert(router) || way.out.len() == REPLY_MAX {
-            continue;
-        }
-        for (near, far) in ends() {
-            if let Place::Router(_, port) = near
-                && near == Place::Router(router, port)
-                && port != entered
-            {
+            let ports = self.of_routers.get(&router).map_or(&[][..], Vec::as_slice);
+            for (port, far) in ports.iter().filter(|(port, _)| *port != entered) {
                 let mut way = way.clone();
-                way.out.push(port);
+                way.out.push(*port);
                 way.back.insert(0, entered);
-                next.push_back((far, way));
+                next.push_back((*far, way));
             }
         }
+        found
     }
-    found
 }
 
 fn options(way: &Way, target: &TargetSettings) -> String {
