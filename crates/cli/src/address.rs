@@ -29,17 +29,11 @@ pub fn without_scheme(text: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the port of an address of loopback.
-pub fn port_of_loopback(at: &str) -> Option<&str> {
-    let (host, port) = at.rsplit_once(':')?;
-    (host.starts_with("127.") || host == "[::1]").then_some(port)
-}
-
 /// Returns a sentence about what listens on loopback: the option that lets other hosts reach it.
 #[cfg(any(feature = "ipbus", feature = "farm", feature = "pva", feature = "roce", feature = "spacewire"))]
 pub fn only_here(at: &impl std::fmt::Display, listen: &str) -> Option<String> {
     let at = at.to_string();
-    let port = port_of_loopback(at.split(' ').next()?)?;
+    let port = hodo_io::port_of_loopback(at.split(' ').next()?)?;
     let listen = listen.replace("PORT", port);
     Some(format!("only this host reaches it; {listen} admits everybody who can reach this host"))
 }

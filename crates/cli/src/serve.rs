@@ -1,6 +1,5 @@
 //! `hodo serve`: the far end of a link.
 
-use crate::address::port_of_loopback;
 use crate::link::LinkParser;
 use crate::logging::LogOptions;
 use crate::realtime::RealtimeOptions;
@@ -66,7 +65,7 @@ pub fn run(serve: &ServeOptions) -> Result<Outcome, Error> {
 
 /// Returns what to serve instead, as a shell takes it, so that other hosts reach it; `None` if they do, or never can.
 fn everywhere(asked: &Uri, served: &Uri) -> Option<String> {
-    let port = port_of_loopback(&served.authority)?;
+    let port = hodo_io::port_of_loopback(&served.authority)?;
     // A free port that nobody has chosen may be taken the next time.
     let port = if asked.authority.is_empty() { asked.protocol.port(asked)?.to_string() } else { port.to_owned() };
     let uri = Uri { authority: format!(":{port}"), ..asked.clone() };

@@ -66,8 +66,8 @@ pub use patience::{Begin, LINGER, Patience, Poll};
 pub use programs::Programs;
 pub use random::random_bits;
 pub use resolve::{
-    IpVersion, any_address, every_address, host_and_port, is_local, listen_address, resolve, resolve_as,
-    source_towards, with_port,
+    IpVersion, any_address, every_address, host_and_port, is_local, listen_address, port_of_loopback, resolve,
+    resolve_as, source_towards, with_port,
 };
 pub use route::Route;
 pub use serve::{LISTENING_ON, ServeOptions, Server, Stop};

@@ -156,6 +156,14 @@ pub fn with_port(authority: &str, default_port: u16) -> String {
     if behind.contains(':') { authority.to_owned() } else { format!("{authority}:{default_port}") }
 }
 
+/// Returns the port of an authority whose host is one of loopback.
+#[must_use]
+pub fn port_of_loopback(authority: &str) -> Option<&str> {
+    let (host, port) = authority.rsplit_once(':')?;
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    (host == "localhost" || ip.is_ok_and(|ip| ip.to_canonical().is_loopback())).then_some(port)
+}
+
 /// Returns whether this is an address of a link (RFC 4291, 2.5.6) that does not tell of which.
 fn lacks_interface(address: &SocketAddrV6) -> bool {
     address.ip().is_unicast_link_local() && address.scope_id() == 0
@@ -205,6 +213,16 @@ mod tests {
         assert!(resolve("[::1]x", 9).is_err());
         for (given, named) in [("a", "a:9"), ("a:7", "a:7"), ("[::1]", "[::1]:9"), ("[::1]:7", "[::1]:7")] {
             assert_eq!(with_port(given, 9), named);
+        }
+    }
+
+    #[test]
+    fn loopback_is_known_by_its_address() {
+        for here in ["127.0.0.1:7", "127.9.9.9:7", "[::1]:7", "[::ffff:127.0.0.1]:7", "localhost:7"] {
+            assert_eq!(port_of_loopback(here), Some("7"), "{here}");
+        }
+        for elsewhere in ["127.example.org:7", "10.0.0.1:7", "[::]:7", "0.0.0.0:7", "[fe80::1%1]:7", "/a/path", ""] {
+            assert_eq!(port_of_loopback(elsewhere), None, "{elsewhere}");
         }
     }
 

@@ -301,8 +301,7 @@ pub fn cannot(uri: &Uri, error: &LinkError) -> Error {
     let place = Uri { options: Vec::new(), ..uri.clone() };
     let why = match error {
         LinkError::Closed { why: why @ Closed::Refused, .. } => {
-            let is_here = uri.authority.is_empty()
-                || ["127.", "[::1]", "localhost"].iter().any(|here| uri.authority.starts_with(here));
+            let is_here = uri.authority.is_empty() || hodo_io::port_of_loopback(&uri.authority).is_some();
             let or_else = if is_here { "" } else { ", or on its loopback only" };
             format!("{why}{or_else}; {}", uri.protocol.remedy(&place))
         }
