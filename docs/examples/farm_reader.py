@@ -19,9 +19,9 @@ FILE_HEADER = struct.Struct("<8sHHIQ36sI")  # magic, version, bytes, zero, segme
 HEADER = struct.Struct("<4sIIBBBBQQIIII")  # kind, length, checksum of the data, …, checksum of the header
 PLACE = struct.Struct("<QQ")  # segment, place of the block
 VERDICTS = {1: "accepted", 2: "rejected", 3: "quarantined", 4: "incomplete"}
-PARTIAL = 1
+PARTIAL, CONFLICT = 1, 2
 
-Event = collections.namedtuple("Event", "run event verdict node attempts partial time_ns data")
+Event = collections.namedtuple("Event", "run event verdict node attempts partial conflict time_ns data")
 
 
 class Damaged(Exception):
@@ -79,13 +79,14 @@ def blocks(path, check=True):
 
 
 def events(path, run=None, verdict=None, check=True):
-    """Each event with data, in the order in which they were stored."""
+    """Each event with data, in the order in which they were stored; those whose number another event has are a `conflict`."""
     for segment in segments(path):
         for fields, data in blocks(segment, check):
             kind, _, _, code, attempts, flags, _, number, time_ns, its_run, node, _, _ = fields
             if kind != b"EVNT" or run not in (None, its_run) or verdict not in (None, VERDICTS[code]):
                 continue
-            yield Event(its_run, number, VERDICTS[code], node, attempts, bool(flags & PARTIAL), time_ns, data)
+            partial, conflict = bool(flags & PARTIAL), bool(flags & CONFLICT)
+            yield Event(its_run, number, VERDICTS[code], node, attempts, partial, conflict, time_ns, data)
 
 
 def varints(data):
@@ -114,7 +115,7 @@ def decided(path, check=True):
     """Each range of events with a verdict, those with data too: run, verdict, first event, the one after the last."""
     for segment in segments(path):
         for fields, data in blocks(segment, check):
-            if fields[0] == b"EVNT":
+            if fields[0] == b"EVNT" and not fields[5] & CONFLICT:
                 yield fields[9], VERDICTS[fields[3]], fields[7], fields[7] + 1
             elif fields[0] == b"CMIT":
                 yield from ranges(data)

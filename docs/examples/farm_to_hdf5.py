@@ -15,7 +15,7 @@ import farm_reader
 import h5py
 import numpy
 
-COLUMNS = {"event": "u8", "node": "u4", "attempts": "u1", "partial": "?", "time_ns": "u8"}
+COLUMNS = {"event": "u8", "node": "u4", "attempts": "u1", "partial": "?", "conflict": "?", "time_ns": "u8"}
 VERDICT = h5py.enum_dtype({name: code for code, name in farm_reader.VERDICTS.items()}, basetype="u1")
 CODES = {name: code for code, name in farm_reader.VERDICTS.items()}
 GROUP_BYTES = 32 << 20

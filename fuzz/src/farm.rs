@@ -88,6 +88,9 @@ impl Machine for Balanced {
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
         let output = self.controller.poll(now, out);
         match &output {
+            Output::Event(Event::Verdict(Final { conflict: true, verdict, .. })) => {
+                assert_eq!(*verdict, Verdict::Quarantined, "it decides nothing");
+            }
             Output::Event(Event::Verdict(Final { run, event, verdict, .. })) => {
                 assert!(self.decided.insert((*run, *event)), "event {event} of run {run} has two verdicts");
                 assert_ne!(*verdict, Verdict::Failed, "that is never final");

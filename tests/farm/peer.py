@@ -5,7 +5,9 @@ import struct
 
 HELLO, EVENT, TOKEN, RUN, PING, PONG, DRAIN, REFUSED = 1, 2, 5, 6, 7, 8, 9, 10
 SOURCE, CONTROLLER, NODE = 1, 3, 4
-ACCEPTED, REJECTED, FAILED, QUARANTINED = 0, 1, 2, 3
+ACCEPTED, REJECTED, FAILED, QUARANTINED, INCOMPLETE = 0, 1, 2, 3, 4
+# Flags of a token.
+DUPLICATE, CONFLICT = 1, 4
 HEADER = struct.Struct("<IQ")
 BODY = struct.Struct("<HBBIIQIIQ")
 TOKEN_REST = struct.Struct("<BBBBIII")
@@ -22,8 +24,8 @@ def message(kind, value=0, body=b"", length=None):
     return HEADER.pack(kind << 28 | (len(body) if length is None else length), value) + body
 
 
-def hello(role, number=0, credits=0, version=1, window=0):
-    return message(HELLO, MAGIC, BODY.pack(version, role, 0, number, credits, window, 1 << 24, 1, 1))
+def hello(role, number=0, credits=0, version=1, window=0, instance=1):
+    return message(HELLO, MAGIC, BODY.pack(version, role, 0, number, credits, window, 1 << 24, 1, instance))
 
 
 def hello_of(datagram):

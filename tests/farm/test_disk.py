@@ -167,11 +167,11 @@ def test_under_disk_the_retry_of_a_commit_that_fails_late_tears_nothing_before_i
         controller = start()
         gives_all(farm, controller, 40, "uniform:100..3K")
         disk.room(False)
-        source = farm.source(controller.at, "--size", "uniform:1K..30K", "--events", "140")
+        source = farm.source(controller.at, "--size", "uniform:1K..30K", "--first", 40, "--events", 100)
         failing(controller, "No space|Input/output error")
         assert on_disk(disk.image, tmp_path) == 40, "what was told is there, and nothing else"
         disk.room(True)
-        assert source.done() == 0 and ledger.given(source) == 140
+        assert source.done() == 0 and ledger.given(source) == 100
         assert on_disk(disk.image, tmp_path) == 140, "before the controller has ended"
         ledger.balances(disk.seen / "disk/store", 140, 1)
 

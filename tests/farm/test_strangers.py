@@ -190,18 +190,6 @@ def test_an_event_that_is_too_large(at_work):
     assert at_work.metrics()["farm_connections_misbehaved_total"] == ended(at_work, "too-large") == 2
 
 
-def test_duplicate_numbers_from_two_sources(at_work):
-    """Whoever gives an event again, it is stored once, and each is told of its verdict."""
-    with peer.greeted(at_work.at, peer.SOURCE, number=8) as two:
-        # Those that the farm's own source has given, and that have their verdict.
-        two.send(*(peer.message(peer.EVENT, event, event.to_bytes(8, "little")) for event in range(4)))
-        for _ in range(4):
-            _, event, (_, flags) = two.of(peer.TOKEN)
-            assert event < 4 and flags & 1, "it is told that it is none of its own"
-    assert at_work.until(lambda page: page["events"]["duplicates"] >= 4, "they are counted")
-    assert at_work.metrics()["farm_events_duplicate_total"] >= 4
-
-
 def test_connections_that_never_greet_keep_no_node_out(farm, at_work):
     """More than one host may have, from the host where nodes are."""
     silent = [peer.Peer(at_work.at) for _ in range(400)]

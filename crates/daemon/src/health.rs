@@ -1,7 +1,7 @@
 use hodo_io::Clock;
 use hodo_machine::Instant;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// A pulse of a thread that has ended in order, or that waits for work.
@@ -17,6 +17,7 @@ pub struct Health {
     state: AtomicU8,
     pulses: Mutex<Vec<(String, Arc<AtomicU64>)>>,
     failing: Mutex<Option<String>>,
+    wrong: OnceLock<String>,
 }
 
 /// The state that a daemon reports.
@@ -43,7 +44,14 @@ impl Health {
     #[must_use]
     pub fn new(patience: Duration) -> Self {
         let state = AtomicU8::new(State::Starting as u8);
-        Health { clock: Clock::start(), patience, state, pulses: Mutex::default(), failing: Mutex::default() }
+        Health {
+            clock: Clock::start(),
+            patience,
+            state,
+            pulses: Mutex::default(),
+            failing: Mutex::default(),
+            wrong: OnceLock::new(),
+        }
     }
 
     /// Sets the state.
@@ -62,6 +70,12 @@ impl Health {
     /// Sets why the daemon cannot do its work although every thread turns; `None` once it can again.
     pub fn set_failing(&self, why: Option<String>) {
         *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Sets what has gone wrong for good although the daemon serves on: an operator has to look at it. The first is the one that
+    /// is told.
+    pub fn set_wrong(&self, what: String) {
+        let _ = self.wrong.set(what);
     }
 
     /// Returns whether every thread turns: none is stuck, and none has died.
@@ -101,6 +115,9 @@ impl Health {
         }
         if let Some(why) = &*self.failing.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(format!("failing: {why}"));
+        }
+        if let Some(what) = self.wrong.get() {
+            return Err(format!("wrong: {what}"));
         }
         match self.state.load(Relaxed) {
             state if state == State::Ready as u8 => Ok("ready"),
@@ -172,6 +189,16 @@ mod tests {
         assert_eq!(health.word(), Err("failing: no space left".to_owned()));
         health.set_failing(None);
         assert_eq!(health.word(), Ok("ready"));
+    }
+
+    #[test]
+    fn what_has_gone_wrong_is_told_for_good() {
+        let health = Health::new(Duration::from_secs(3600));
+        health.set(State::Ready);
+        health.set_wrong("event 5 came twice".to_owned());
+        health.set_wrong("event 6 came twice".to_owned());
+        assert_eq!(health.word(), Err("wrong: event 5 came twice".to_owned()));
+        assert!(health.is_turning(), "it serves on, and is not to be started again");
     }
 
     #[test]

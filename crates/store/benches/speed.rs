@@ -91,5 +91,5 @@ fn read(place: &Path, seconds: &dyn Fn() -> f64) -> Result<(), Box<dyn std::erro
 }
 
 fn record(run: u32, event: u64, verdict: Verdict, data: &[u8]) -> Record<'_> {
-    Record { run, event, verdict, node: 1, attempts: 1, partial: false, time_ns: event, data }
+    Record { node: 1, attempts: 1, time_ns: event, ..Record::new(run, event, verdict, data) }
 }

@@ -10,7 +10,7 @@
 //! block header  0  4 kind              4  4 bytes of data                  8  4 CRC-32C of the data
 //!              12  1 verdict          13  1 attempts       14  1 flags    15  1 zero
 //!              16  8 event, or a      24  8 time in ns, or b
-//!              32  4 run              36  4 node           40  4 zero
+//!              32  4 run              36  4 node           40  4 checksum of the event as it was given, or 0
 //!              44  4 CRC-32C of: segment's number (8), place of the block in the file (8), bytes 0 to 43
 //! then the data, and zeros up to a multiple of 8
 //! ```
@@ -24,6 +24,7 @@ const PAGE: u64 = 4096;
 pub const VERSION: u16 = 1;
 const TEXT: &[u8] = b"Hodoscope events, docs/farm-files.md";
 const PARTIAL: u8 = 1;
+const CONFLICT: u8 = 2;
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +93,8 @@ pub enum Kind {
     Index,
     /// Verdicts of whole segments: a = the first, b = the last.
     Ledger,
-    /// The last block of a closed segment: a = place of the index, b = events in the segment.
+    /// The last block of a closed segment: a = place of the index, b = events in the segment, run = bytes of the block before,
+    /// where there are checksums in it.
     End,
 }
 
@@ -126,22 +128,25 @@ pub struct Header {
     pub b: u64,
     pub run: u32,
     pub node: u32,
+    /// The checksum of an event as it was given.
+    pub given: u32,
 }
 
 impl Header {
     pub fn new(kind: Kind, a: u64, b: u64, data: &[u8]) -> Self {
         let length = u32::try_from(data.len()).expect("callers bound their data");
         let data_sum = crc32c::crc32c(data);
-        Header { kind, length, data_sum, verdict: 0, attempts: 0, flags: 0, a, b, run: 0, node: 0 }
+        Header { kind, length, data_sum, verdict: 0, attempts: 0, flags: 0, a, b, run: 0, node: 0, given: 0 }
     }
 
     pub fn of_record(record: &Record<'_>) -> Self {
         Header {
             verdict: record.verdict.code(),
             attempts: record.attempts,
-            flags: if record.partial { PARTIAL } else { 0 },
+            flags: if record.partial { PARTIAL } else { 0 } | if record.conflict { CONFLICT } else { 0 },
             run: record.run,
             node: record.node,
+            given: record.given,
             ..Header::new(Kind::Event, record.event, record.time_ns, record.data)
         }
     }
@@ -156,6 +161,8 @@ impl Header {
             node: self.node,
             attempts: self.attempts,
             partial: self.is_partial(),
+            conflict: self.is_conflict(),
+            given: self.given,
             time_ns: self.b,
             data,
         })
@@ -164,6 +171,11 @@ impl Header {
     /// Tells whether an event's block says that fragments are missing.
     pub fn is_partial(&self) -> bool {
         self.flags & PARTIAL != 0
+    }
+
+    /// Tells whether an event's block is no verdict, but other data under the event's number.
+    pub fn is_conflict(&self) -> bool {
+        self.flags & CONFLICT != 0
     }
 
     /// Returns the length of the whole block in the file.
@@ -181,6 +193,7 @@ impl Header {
         bytes[24..32].copy_from_slice(&self.b.to_le_bytes());
         bytes[32..36].copy_from_slice(&self.run.to_le_bytes());
         bytes[36..40].copy_from_slice(&self.node.to_le_bytes());
+        bytes[40..44].copy_from_slice(&self.given.to_le_bytes());
         let sum = header_sum(segment, offset, &bytes);
         bytes[44..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -200,6 +213,7 @@ impl Header {
             b: u64_at(bytes, 24),
             run: u32_at(bytes, 32),
             node: u32_at(bytes, 36),
+            given: u32_at(bytes, 40),
         };
         let right = u32_at(bytes, 44) == header_sum(segment, offset, bytes);
         (right && (kind != Kind::Event || header.record(&[]).is_some())).then_some(header)
@@ -256,6 +270,8 @@ mod tests {
             node: 3,
             attempts: 2,
             partial: true,
+            conflict: true,
+            given: 0x2122_2324,
             time_ns: 0x1112_1314_1516_1718,
             data: b"123456789",
         };
@@ -263,9 +279,9 @@ mod tests {
         append(&mut bytes, &Header::of_record(&record), record.data, 1, 64);
         let mut expected = b"EVNT".to_vec();
         // The checksum of "123456789" is the check value of CRC-32C, 0xE3069283.
-        expected.extend([9, 0, 0, 0, 0x83, 0x92, 0x06, 0xE3, 1, 2, 1, 0]);
+        expected.extend([9, 0, 0, 0, 0x83, 0x92, 0x06, 0xE3, 1, 2, 3, 0]);
         expected.extend([8, 7, 6, 5, 4, 3, 2, 1, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11]);
-        expected.extend([7, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0]);
+        expected.extend([7, 0, 0, 0, 3, 0, 0, 0, 0x24, 0x23, 0x22, 0x21]);
         assert_eq!(bytes[..44], expected);
         assert_eq!(bytes[48..], *b"123456789\0\0\0\0\0\0\0");
         let header: [u8; HEADER] = bytes[..HEADER].try_into().expect("48 bytes");

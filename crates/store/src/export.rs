@@ -24,6 +24,7 @@ const SCHEMA: &str = "message event {
     required int64 time_ns (INTEGER(64,false));
     required int32 attempts (INTEGER(8,false));
     required boolean partial;
+    required boolean conflict;
     required binary data;
 }";
 
@@ -99,7 +100,7 @@ fn write(reader: &mut Reader, path: &Path, selection: Selection) -> Result<Expor
                 group.push(&record);
             }
             Item::Damaged(damage) => exported.damaged.push(damage),
-            Item::Event(_) | Item::Verdicts(_) | Item::Torn(_) => {}
+            Item::Event(_) | Item::Verdicts(..) | Item::Torn(_) => {}
         }
         if group.bytes >= GROUP_BYTES || group.runs.len() >= GROUP_ROWS {
             group.write(&mut writer).map_err(failed)?;
@@ -121,6 +122,7 @@ struct Group {
     times: Vec<i64>,
     attempts: Vec<i32>,
     partial: Vec<bool>,
+    conflicts: Vec<bool>,
     data: Vec<ByteArray>,
     bytes: usize,
 }
@@ -134,6 +136,7 @@ impl Group {
         self.times.push(record.time_ns.cast_signed());
         self.attempts.push(record.attempts.into());
         self.partial.push(record.partial);
+        self.conflicts.push(record.conflict);
         self.data.push(ByteArray::from(record.data.to_vec()));
         self.bytes += record.data.len();
     }
@@ -144,7 +147,7 @@ impl Group {
         }
         let group = std::mem::take(self);
         let mut rows = writer.next_row_group()?;
-        for column in 0..8 {
+        for column in 0..9 {
             group.column(column, &mut rows)?;
         }
         rows.close()?;
@@ -161,7 +164,8 @@ impl Group {
             (ColumnWriter::Int64ColumnWriter(to), 4) => to.write_batch(&self.times, None, None)?,
             (ColumnWriter::Int32ColumnWriter(to), 5) => to.write_batch(&self.attempts, None, None)?,
             (ColumnWriter::BoolColumnWriter(to), 6) => to.write_batch(&self.partial, None, None)?,
-            (ColumnWriter::ByteArrayColumnWriter(to), 7) => to.write_batch(&self.data, None, None)?,
+            (ColumnWriter::BoolColumnWriter(to), 7) => to.write_batch(&self.conflicts, None, None)?,
+            (ColumnWriter::ByteArrayColumnWriter(to), 8) => to.write_batch(&self.data, None, None)?,
             _ => return Err(ParquetError::General("the columns are not those of the schema".to_owned())),
         };
         writer.close()

@@ -14,6 +14,7 @@ mod error;
 #[cfg(feature = "parquet")]
 mod export;
 mod files;
+mod given;
 mod index;
 mod ledger;
 mod ranges;
@@ -37,6 +38,7 @@ pub use error::Error;
 #[cfg(feature = "parquet")]
 pub use export::{Exported, Selection, export};
 pub use files::{Files, OpenFile, System};
+pub use given::Checksums;
 pub use ranges::Ranges;
 pub use reader::{Item, Reader};
 pub use record::{Record, Verdict};

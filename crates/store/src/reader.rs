@@ -4,6 +4,7 @@ use crate::block::{FileKind, Kind};
 use crate::directory;
 use crate::error::Error;
 use crate::files::System;
+use crate::given::Checksums;
 use crate::record::{Record, Verdict};
 use crate::recovery::{Damage, header_damage};
 use crate::scan::{Scan, Step};
@@ -18,8 +19,8 @@ use std::path::{Path, PathBuf};
 pub enum Item<'a> {
     /// An event with its data, as it was put.
     Event(Record<'a>),
-    /// Verdicts of events without data: run, verdict, events.
-    Verdicts(Vec<(u32, Verdict, Range<u64>)>),
+    /// Verdicts of events without data: run, verdict, events; and checksums of some of these events as they were given.
+    Verdicts(Vec<(u32, Verdict, Range<u64>)>, Vec<Checksums>),
     /// Damaged bytes; the reader goes on behind them.
     Damaged(Damage),
     /// Bytes at the end of a segment that are no block: a commit that is being written, or was never finished.
@@ -78,11 +79,12 @@ impl Reader {
                     return Ok(header.record(scan.data()).map(Item::Event));
                 }
                 Step::Block { header, .. } if header.kind == Kind::Commit => {
-                    let mut all = Vec::new();
+                    let (mut all, mut given) = (Vec::new(), Vec::new());
+                    let each = |run, verdict, range| all.push((run, verdict, range));
                     // Data whose checksum is right were written so by a store.
-                    let _ = verdicts::decode(scan.data(), |run, verdict, range| all.push((run, verdict, range)));
+                    let _ = verdicts::decode_all(scan.data(), each, |_, range| given.push(range));
                     if !all.is_empty() {
-                        return Ok(Some(Item::Verdicts(all)));
+                        return Ok(Some(Item::Verdicts(all, given)));
                     }
                 }
                 Step::Block { .. } => {}

@@ -42,6 +42,20 @@ pub struct Record<'a> {
     pub partial: bool,
     /// The time of the verdict, in ns since 1970.
     pub time_ns: u64,
+    /// Whether this is no verdict: the data came under the number of another event, and are kept beside it. `node` is the source
+    /// that gave them.
+    pub conflict: bool,
+    /// A checksum of the event as it was given, of the application's choice: 0 where it is not known.
+    pub given: u32,
     /// The event's data; stored only if [`Verdict::keeps_data`].
     pub data: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Returns the record of an event: by no node, in no attempt, at no time.
+    #[must_use]
+    pub const fn new(run: u32, event: u64, verdict: Verdict, data: &'a [u8]) -> Self {
+        let (node, attempts, partial, conflict, given, time_ns) = (0, 0, false, false, 0, 0);
+        Record { run, event, verdict, node, attempts, partial, time_ns, conflict, given, data }
+    }
 }

@@ -4,10 +4,11 @@ use crate::block::{FileKind, HEADER, Header, HeaderFault, Kind};
 use crate::directory;
 use crate::error::Error;
 use crate::files::Files;
+use crate::given::{Checksum, Checksums};
 use crate::index::Entry;
 use crate::ledger::{self, Contents, Ledger};
 use crate::ranges::Ranges;
-use crate::record::Verdict;
+use crate::record::{Record, Verdict};
 use crate::scan::{Scan, Source, Step};
 use crate::settle::{Mark, settle, sync_file, tidy};
 use crate::store::{Durability, Options};
@@ -27,7 +28,13 @@ pub struct Recovered {
     pub cut_bytes: u64,
     /// Damaged bytes of segments. The verdicts in them are not in `runs`.
     pub damaged: Vec<Damage>,
+    /// Checksums of the newest events as they were given, the oldest first: of 16 million at least, where there are so many.
+    pub given: Vec<Checksums>,
 }
+
+/// The number of events whose checksums are recovered, and of segments that are looked at for them.
+const GIVEN_MAX: usize = 1 << 24;
+const LOOKED_AT_MAX: usize = 4096;
 
 /// The verdicts of a run's events: four sets without an event in common.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -89,6 +96,7 @@ pub struct Active {
     pub tail: Tail,
     pub entries: Vec<Entry>,
     pub verdicts: Verdicts,
+    pub given: Vec<Checksum>,
     pub commits: u64,
     /// The last commit that is written, and the last that the disk is known to have.
     pub written: Mark,
@@ -123,9 +131,12 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     let newest = segments.last().map_or(last, |(number, _)| *number);
     let mut state = State { active: None, next: newest + 1, ledger, recovered: Recovered::default() };
     ledger = state.ledger;
+    let closed = there.iter().filter(|(number, _)| *number <= last);
+    state.recovered.given = newest_given(files, closed);
     for (number, path) in segments {
         let found = Found::read(files, &path, number)?;
         merge(&found.verdicts, &mut all);
+        state.recovered.given.extend(ranges(&found.given));
         let grows = number == newest && !found.closed && found.damage.is_empty();
         if grows {
             state.recovered.cut_bytes = found.torn;
@@ -147,6 +158,55 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
         state.recovered.runs.entry(*run).or_default().of_mut(*verdict).extend(ranges);
     }
     Ok(state)
+}
+
+/// Returns the checksums that closed segments have at their ends, of the newest ones.
+fn newest_given<'a>(files: &dyn Files, closed: impl DoubleEndedIterator<Item = &'a (u64, PathBuf)>) -> Vec<Checksums> {
+    let (mut segments, mut count) = (Vec::new(), 0);
+    for (number, path) in closed.rev() {
+        // What cannot be read is not compared: the verdicts are in the ledger.
+        let scan = files.read(path).and_then(|file| Scan::new(file, *number));
+        let found = scan.and_then(|mut scan| given_of(&mut scan)).unwrap_or_default();
+        count += found.iter().map(|range| range.sums.len()).sum::<usize>();
+        segments.push(found);
+        if count >= GIVEN_MAX || segments.len() >= LOOKED_AT_MAX {
+            break;
+        }
+    }
+    segments.into_iter().rev().flatten().collect()
+}
+
+/// Reads the checksums at the end of a segment; of one without an end, those of each block.
+fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
+    let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(Vec::new()) };
+    scan.seek(end);
+    if let Some(Step::Block { header: Header { kind: Kind::End, run: length, .. }, .. }) = scan.next()? {
+        let Some(place) = end.checked_sub(u64::from(length)).filter(|_| length > 0) else { return Ok(Vec::new()) };
+        scan.seek(place);
+        if let Some(Step::Block { header: Header { kind: Kind::Ledger, .. }, .. }) = scan.next()? {
+            let mut found = Vec::new();
+            // Data whose checksum is right were written so by a store.
+            let _ = verdicts::decode_all(scan.data(), |_, _, _| (), |_, range| found.push(range));
+            return Ok(found);
+        }
+    }
+    scan.seek(crate::block::FILE_HEADER as u64);
+    let mut all = Vec::new();
+    while let Some(step) = scan.next()? {
+        if let Step::Block { header, .. } = step {
+            add_given(&header, scan.data(), &mut all);
+        }
+    }
+    Ok(ranges(&all).collect())
+}
+
+/// Joins checksums whose numbers follow each other.
+fn ranges(all: &[Checksum]) -> impl Iterator<Item = Checksums> {
+    all.chunk_by(|one, next| one.run == next.run && one.event + 1 == next.event).map(|range| Checksums {
+        run: range[0].run,
+        first: range[0].event,
+        sums: range.iter().map(|given| given.sum).collect(),
+    })
 }
 
 type Segments = Vec<(u64, PathBuf)>;
@@ -183,6 +243,7 @@ pub fn merge(from: &Verdicts, into: &mut Verdicts) {
 struct Found {
     entries: Vec<Entry>,
     verdicts: Verdicts,
+    given: Vec<Checksum>,
     /// The commits, in their order.
     commits: Vec<Mark>,
     /// The number of the last commit that the disk had when the last one was written.
@@ -234,6 +295,7 @@ impl Found {
                 Kind::Index | Kind::Ledger | Kind::End => continue,
             }
             add(&header, scan.data(), &mut self.verdicts);
+            add_given(&header, scan.data(), &mut self.given);
             self.end = offset + header.block_length();
         }
         self.torn = if self.closed { 0 } else { scan.length() - self.end };
@@ -255,10 +317,10 @@ impl Found {
         // It may be another file than before.
         let file = files.open(&path).map_err(Error::io("open", &path))?;
         let tail = Tail::resume(path, file, self.end);
-        let Found { entries, verdicts, commits, end, .. } = self;
+        let Found { entries, verdicts, given, commits, end, .. } = self;
         let commits = commits.last().map_or(0, |mark| mark.commit);
         let mark = Mark { commit: commits, end };
-        Ok(Some(Active { number, tail, entries, verdicts, commits, written: mark, synced: mark }))
+        Ok(Some(Active { number, tail, entries, verdicts, given, commits, written: mark, synced: mark }))
     }
 }
 
@@ -276,12 +338,34 @@ pub fn header_damage(path: &Path, number: u64, header: Result<u64, HeaderFault>)
     Err(Error::Foreign { path: path.to_owned(), found })
 }
 
+/// Adds the checksums in the block of an event, or of a commit.
+pub fn add_given(header: &Header, data: &[u8], into: &mut Vec<Checksum>) {
+    match header.kind {
+        Kind::Event if header.given > 0 && !header.is_conflict() => {
+            if let Some(Record { run, verdict, event, given: sum, .. }) = header.record(data) {
+                into.push(Checksum { run, verdict, event, sum });
+            }
+        }
+        Kind::Commit => {
+            // Data whose checksum is right were written so by a store.
+            let _ = verdicts::decode_all(
+                data,
+                |_, _, _| (),
+                |verdict, Checksums { run, first, sums }| {
+                    into.extend((first..).zip(sums).map(|(event, sum)| Checksum { run, verdict, event, sum }));
+                },
+            );
+        }
+        _ => {}
+    }
+}
+
 /// Adds the verdicts of a block; returns `false` if it is malformed, or its event had this verdict.
 pub fn add(header: &Header, data: &[u8], into: &mut Verdicts) -> bool {
     match header.kind {
         Kind::Event => {
             let Some(record) = header.record(data) else { return false };
-            into.entry((record.run, record.verdict)).or_default().insert(record.event)
+            record.conflict || into.entry((record.run, record.verdict)).or_default().insert(record.event)
         }
         Kind::Commit | Kind::Ledger => verdicts::decode_into(data, into).is_some(),
         Kind::Index | Kind::End => true,

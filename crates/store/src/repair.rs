@@ -3,10 +3,11 @@
 use crate::directory::{self, Lock};
 use crate::error::Error;
 use crate::files::System;
+use crate::given::Checksums;
 use crate::reader::{Item, Reader};
 use crate::record::{Record, Verdict};
 use crate::store::{Options, Put, Store};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 /// The records that a repaired store does not have.
@@ -62,11 +63,15 @@ pub fn repair(from: &Path, to: &Path, repair: &Repair) -> Result<Repaired, Error
     while let Some(item) = reader.next()? {
         match item {
             Item::Event(record) => put(&mut store, record)?,
-            Item::Verdicts(all) => {
+            Item::Verdicts(all, given) => {
+                let sums = given.into_iter().flat_map(|Checksums { run, first, sums }| {
+                    (first..).zip(sums).map(move |(event, sum)| ((run, event), sum))
+                });
+                let sums: HashMap<_, _> = sums.collect();
                 for (run, verdict, events) in all {
                     for event in events {
-                        let (node, attempts, partial, time_ns, data) = (0, 0, false, 0, &[][..]);
-                        put(&mut store, Record { run, event, verdict, node, attempts, partial, time_ns, data })?;
+                        let given = sums.get(&(run, event)).copied().unwrap_or(0);
+                        put(&mut store, Record { given, ..Record::new(run, event, verdict, &[]) })?;
                     }
                 }
             }

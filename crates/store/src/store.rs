@@ -4,6 +4,7 @@ use crate::block::{self, FileKind, Header, Kind, encode_file_header};
 use crate::directory::{self, Lock};
 use crate::error::Error;
 use crate::files::{Files, OpenFile, System};
+use crate::given::{self, Checksum};
 use crate::index::{self, Entry};
 use crate::ledger::Ledger;
 use crate::ranges::Ranges;
@@ -23,8 +24,10 @@ pub const DATA_MAX: usize = 1 << 30;
 const ENTRIES_MAX: usize = 1 << 18;
 /// Closed segments that may wait for the disk; with one more, the writer waits itself.
 const CLOSED_MAX: usize = 8;
-/// The number of waiting ranges at which a commit is written.
+/// The number of waiting ranges, or checksums, at which a commit is written.
 const RANGES_MAX: usize = 1 << 18;
+/// The number of checksums of events at which a segment is closed.
+const GIVEN_MAX: usize = 1 << 20;
 
 /// The moment at which a commit counts as durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -100,6 +103,8 @@ pub struct Store {
     /// Verdicts of events without data since the last commit block.
     waiting: BTreeMap<(u32, Verdict), Vec<Range<u64>>>,
     waiting_ranges: usize,
+    /// Checksums of those events.
+    waiting_given: Vec<Checksum>,
     unsealed: bool,
     buffer: Vec<u8>,
     taken: u64,
@@ -162,6 +167,7 @@ impl Store {
             decided,
             waiting: BTreeMap::new(),
             waiting_ranges: 0,
+            waiting_given: Vec::new(),
             unsealed: false,
             buffer: Vec::new(),
             taken: 0,
@@ -183,12 +189,13 @@ impl Store {
         if record.verdict.keeps_data() {
             return self.put_data(record);
         }
-        if self.waiting_ranges >= RANGES_MAX {
+        if self.waiting_ranges >= RANGES_MAX || self.waiting_given.len() >= RANGES_MAX {
             self.write()?;
         }
         if !self.decide(record) {
             return Ok(Put::AlreadyDecided);
         }
+        self.waiting_given.extend(given(record));
         let ranges = self.waiting.entry((record.run, record.verdict)).or_default();
         match ranges.last_mut().filter(|last| last.end == record.event) {
             Some(last) => last.end += 1,
@@ -292,7 +299,7 @@ impl Store {
 
     /// Notes the verdict; returns `false`, and counts it, if the event has one.
     fn decide(&mut self, record: &Record<'_>) -> bool {
-        let new = self.decided.entry(record.run).or_default().insert(record.event);
+        let new = record.conflict || self.decided.entry(record.run).or_default().insert(record.event);
         if new {
             self.taken += 1;
             self.unsealed = true;
@@ -318,7 +325,10 @@ impl Store {
         let offset = active.tail.offset();
         active.append(&header, record.data);
         active.entries.push(Entry::of(&header, offset));
-        active.verdicts.entry((record.run, record.verdict)).or_default().insert(record.event);
+        if !record.conflict {
+            active.verdicts.entry((record.run, record.verdict)).or_default().insert(record.event);
+            active.given.extend(given(record));
+        }
         Ok(Put::Taken)
     }
 
@@ -331,7 +341,8 @@ impl Store {
             let mut tail = Tail::create(directory::segment(folder, number)).with_buffer(std::mem::take(buffer));
             tail.bytes().extend_from_slice(&encode_file_header(FileKind::Segment, number));
             let (entries, verdicts, nothing) = (Vec::new(), Verdicts::new(), Mark::default());
-            Active { number, tail, entries, verdicts, commits: 0, written: nothing, synced: nothing }
+            let given = Vec::new();
+            Active { number, tail, entries, verdicts, given, commits: 0, written: nothing, synced: nothing }
         })
     }
 
@@ -346,7 +357,8 @@ impl Store {
         if self.options.durability == Durability::Disk {
             active.synced = active.written;
         }
-        if active.tail.offset() >= self.options.segment_bytes || active.entries.len() >= ENTRIES_MAX {
+        let is_large = active.entries.len() >= ENTRIES_MAX || active.given.len() >= GIVEN_MAX;
+        if is_large || active.tail.offset() >= self.options.segment_bytes {
             self.begin_closing();
             // What was put is durable. Where the index cannot be written now, the next call tries again.
             let _ = self.finish_closing();
@@ -365,8 +377,11 @@ impl Store {
         let mut data = Vec::new();
         let groups = waiting.iter().map(|((run, verdict), ranges)| (*run, *verdict, merged(ranges)));
         verdicts::encode(groups, &mut data);
+        let mut sums = std::mem::take(&mut self.waiting_given);
+        given::encode(&mut sums, &mut data);
         let durability = self.options.durability;
         let active = self.active();
+        active.given.append(&mut sums);
         if durability == Durability::Disk {
             // The retry of a write that fails then touches no page of the commit before.
             block::fill_page(&mut data, active.tail.offset());
@@ -392,8 +407,14 @@ impl Store {
         active.append(&Header::new(Kind::Index, active.entries.len() as u64, 0, &index), &index);
         let mut data = Vec::new();
         verdicts::encode_all(&active.verdicts, &mut data);
-        active.append(&Header::new(Kind::Ledger, active.number, active.number, &data), &data);
-        active.append(&Header::new(Kind::End, place, active.entries.len() as u64, &[]), &[]);
+        given::encode(&mut active.given, &mut data);
+        let ledger = Header::new(Kind::Ledger, active.number, active.number, &data);
+        active.append(&ledger, &data);
+        // Found from the end without all that is in the index. One that is too long for the field is not found.
+        let length = u32::try_from(ledger.block_length()).unwrap_or(0);
+        let run = if active.given.is_empty() { 0 } else { length };
+        let end = Header { run, ..Header::new(Kind::End, place, active.entries.len() as u64, &[]) };
+        active.append(&end, &[]);
         let Active { number, tail, verdicts, synced, .. } = active;
         self.closing = Some(Closing { tail, number, synced, verdicts });
     }
@@ -459,6 +480,12 @@ impl Active {
         let offset = self.tail.offset();
         block::append(self.tail.bytes(), header, data, self.number, offset);
     }
+}
+
+/// Returns the checksum of an event as it was given, where there is one.
+fn given(record: &Record<'_>) -> Option<Checksum> {
+    let Record { run, verdict, event, given: sum, .. } = *record;
+    (sum > 0).then_some(Checksum { run, verdict, event, sum })
 }
 
 /// Joins sorted ranges that touch.

@@ -5,8 +5,9 @@
 //! before, or to 0; its length less 1 (varints)
 //! ```
 //!
-//! Zeros may follow: they fill the block up to the end of a page of the disk. A varint has 7 bits in each byte, the lowest first; the top bit says that another byte follows.
+//! Checksums may follow, and then zeros: they fill the block up to the end of a page of the disk. A varint has 7 bits in each byte, the lowest first; the top bit says that another byte follows.
 
+use crate::given::{self, Checksums};
 use crate::ranges::Ranges;
 use crate::record::Verdict;
 use std::collections::BTreeMap;
@@ -42,20 +43,36 @@ pub fn encode_all(verdicts: &Verdicts, into: &mut Vec<u8>) {
     encode(verdicts.iter().map(|((run, verdict), ranges)| (*run, *verdict, ranges.iter())), into);
 }
 
-/// Calls `each` with every range; `None` if the bytes are malformed.
-pub fn decode(bytes: &[u8], mut each: impl FnMut(u32, Verdict, Range<u64>)) -> Option<()> {
+/// Calls `each` with every range, and `each_given` with all checksums; `None` if the bytes are malformed.
+pub fn decode_all(
+    bytes: &[u8],
+    each: impl FnMut(u32, Verdict, Range<u64>),
+    each_given: impl FnMut(Verdict, Checksums),
+) -> Option<()> {
     let mut rest = bytes;
-    for _ in 0..take(&mut rest)? {
-        let run = u32::try_from(take(&mut rest)?).ok()?;
-        let verdict = Verdict::from_code(u8::try_from(take(&mut rest)?).ok()?)?;
+    take(&mut rest, each)?;
+    given::take(&mut rest, each_given)?;
+    rest.iter().all(|byte| *byte == 0).then_some(())
+}
+
+/// Calls `each` with every range; `None` if the bytes are malformed.
+pub fn decode(bytes: &[u8], each: impl FnMut(u32, Verdict, Range<u64>)) -> Option<()> {
+    decode_all(bytes, each, |_, _| ())
+}
+
+/// Takes groups off the front, and calls `each` with every range; `None` if the bytes are malformed.
+pub fn take(rest: &mut &[u8], mut each: impl FnMut(u32, Verdict, Range<u64>)) -> Option<()> {
+    for _ in 0..number(rest)? {
+        let run = u32::try_from(number(rest)?).ok()?;
+        let verdict = Verdict::from_code(u8::try_from(number(rest)?).ok()?)?;
         let mut end = 0_u64;
-        for _ in 0..take(&mut rest)? {
-            let start = end.checked_add(take(&mut rest)?)?;
-            end = start.checked_add(take(&mut rest)?)?.checked_add(1)?;
+        for _ in 0..number(rest)? {
+            let start = end.checked_add(number(rest)?)?;
+            end = start.checked_add(number(rest)?)?.checked_add(1)?;
             each(run, verdict, start..end);
         }
     }
-    rest.iter().all(|byte| *byte == 0).then_some(())
+    Some(())
 }
 
 /// Adds the verdicts that the bytes hold; `None` if the bytes are malformed.
@@ -73,7 +90,7 @@ fn varint(mut value: u64, into: &mut Vec<u8>) {
     into.push(value as u8);
 }
 
-fn take(rest: &mut &[u8]) -> Option<u64> {
+fn number(rest: &mut &[u8]) -> Option<u64> {
     let mut value = 0_u64;
     for shift in (0..64).step_by(7) {
         let (first, others) = rest.split_first()?;
@@ -112,8 +129,8 @@ mod tests {
     #[test]
     fn numbers_past_the_last_are_refused() {
         let largest = [0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1];
-        assert_eq!(take(&mut &largest[..]), Some(u64::MAX));
-        assert_eq!(take(&mut &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2][..]), None);
+        assert_eq!(number(&mut &largest[..]), Some(u64::MAX));
+        assert_eq!(number(&mut &[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 2][..]), None);
         let mut bytes = vec![1, 1, 1, 1];
         bytes.extend(largest);
         bytes.push(0);

@@ -4,13 +4,14 @@ use crate::block::Kind;
 use crate::directory;
 use crate::error::Error;
 use crate::files::System;
+use crate::given::{self, Checksum};
 use crate::index::{self, Entry};
 use crate::ledger::{self, Contents};
 use crate::ranges::Ranges;
 use crate::record::Verdict;
-use crate::recovery::{Damage, add, merge};
+use crate::recovery::{Damage, add, add_given, merge};
 use crate::scan::Step;
-use crate::verdicts::Verdicts;
+use crate::verdicts::{self, Verdicts};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,8 @@ pub struct Verified {
     pub runs: BTreeMap<u32, BTreeMap<Verdict, u64>>,
     /// The number of events with data that lack fragments, by run.
     pub partial: BTreeMap<u32, u64>,
+    /// The number of other data that came under the numbers of events, by run; they are not among the events.
+    pub conflicts: BTreeMap<u32, u64>,
     /// Faults, and other findings.
     pub findings: Vec<Finding>,
 }
@@ -156,7 +159,9 @@ impl Check {
         while let Some(step) = scan.next().map_err(Error::io("read", path))? {
             match step {
                 Step::Block { header, offset } => {
-                    if header.kind == Kind::Event {
+                    if header.is_conflict() {
+                        *self.verified.conflicts.entry(header.run).or_default() += 1;
+                    } else if header.kind == Kind::Event {
                         self.verified.events += 1;
                         self.verified.data_bytes += u64::from(header.length);
                         if header.is_partial() {
@@ -224,6 +229,7 @@ impl Check {
 struct Contained {
     entries: Vec<Entry>,
     verdicts: Verdicts,
+    given: Vec<Checksum>,
     twice: Vec<(u32, u64)>,
     closed: bool,
     damaged: bool,
@@ -232,6 +238,7 @@ struct Contained {
 
 impl Contained {
     fn block(&mut self, header: &crate::block::Header, offset: u64, data: &[u8]) {
+        add_given(header, data, &mut self.given);
         match header.kind {
             Kind::Event => {
                 self.entries.push(Entry::of(header, offset));
@@ -244,8 +251,10 @@ impl Contained {
             }
             Kind::Index => self.footer_wrong |= index::encode(&mut self.entries) != data,
             Kind::Ledger => {
-                let mut told = Verdicts::new();
-                self.footer_wrong |= !add(header, data, &mut told) || told != self.verdicts;
+                let mut expected = Vec::new();
+                verdicts::encode_all(&self.verdicts, &mut expected);
+                given::encode(&mut self.given, &mut expected);
+                self.footer_wrong |= expected != data;
             }
             Kind::End => self.closed = true,
         }

@@ -9,7 +9,7 @@ use hodo_store::{
     Verdict,
 };
 use scratch::Scratch;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::ops::Range;
@@ -108,6 +108,11 @@ impl OpenFile for SimulatedFile {
     }
 }
 
+/// Returns the checksum of an event as it was given.
+fn given_of(event: u64) -> u32 {
+    7 + event as u32 * 3
+}
+
 fn verdict_of(event: u64) -> Verdict {
     match event % 10 {
         3 | 8 => Verdict::Accepted,
@@ -202,14 +207,11 @@ impl Story {
             for _ in 0..self.random.below(20) {
                 let data = data_of(self.next);
                 let record = Record {
-                    run: RUN,
-                    event: self.next,
-                    verdict: verdict_of(self.next),
                     node: 3,
                     attempts: 1,
-                    partial: false,
                     time_ns: self.next,
-                    data: &data,
+                    given: given_of(self.next),
+                    ..Record::new(RUN, self.next, verdict_of(self.next), &data)
                 };
                 match store.put(&record) {
                     Ok(put) => assert!(put == Put::Taken || self.next < before, "event {} is new", self.next),
@@ -235,8 +237,12 @@ impl Story {
     fn check(&mut self, recovered: &Recovered) {
         let nothing = RunLedger::default();
         let ledger = recovered.runs.get(&RUN).unwrap_or(&nothing);
+        let given = recovered.given.iter().flat_map(|range| (range.first..).zip(range.sums.iter().copied()));
+        let given: BTreeMap<u64, u32> = given.collect();
         for event in 0..self.put {
             let found = ledger.verdict(event);
+            let sum = found.map(|_| given_of(event));
+            assert_eq!(given.get(&event).copied(), sum, "what is decided is compared with what was given");
             let may_be_lost = event >= self.acknowledged && !self.reported.contains(&event);
             let is_right = found == Some(verdict_of(event)) || found.is_none() && may_be_lost;
             assert!(is_right, "event {event} of {} acknowledged and {} put: {found:?}", self.acknowledged, self.put);

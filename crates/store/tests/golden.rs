@@ -1,4 +1,5 @@
-//! The bytes of a store never change unnoticed: `golden/` was written by this test, and others read it.
+//! The bytes of a store never change unnoticed: `golden/` and `golden-given/` were written by this test, and others read the
+//! first.
 
 use crate::scratch;
 
@@ -8,8 +9,8 @@ use std::fs;
 use std::path::Path;
 
 /// Writes the events: event n of run 7 has 13 n bytes of the value n; every third is accepted, 7 and 21 are quarantined, 8
-/// is incomplete.
-fn write(folder: &Path) {
+/// is incomplete. With checksums, every second event has one, and other data came under the number 5.
+fn write(folder: &Path, given: bool) {
     let (mut store, _) = Store::open(Options { segment_bytes: 1200, ..Options::new(folder) }).expect("it is new");
     for event in 0..30_u8 {
         let verdict = match event {
@@ -20,16 +21,18 @@ fn write(folder: &Path) {
         };
         store
             .put(&Record {
-                run: 7,
-                event: event.into(),
-                verdict,
                 node: 100 + u32::from(event) % 4,
                 attempts: if verdict == Verdict::Quarantined { 3 } else { 1 },
                 partial: event == 9,
+                given: if given && event.is_multiple_of(2) { 0x1000 + u32::from(event) } else { 0 },
                 time_ns: 1_700_000_000_000_000_000 + u64::from(event),
-                data: &vec![event; 13 * usize::from(event)],
+                ..Record::new(7, event.into(), verdict, &vec![event; 13 * usize::from(event)])
             })
             .expect("the disk has room");
+        if given && event == 5 {
+            let record = Record { conflict: true, node: 2, ..Record::new(7, 5, Verdict::Quarantined, b"other") };
+            store.put(&record).expect("the disk has room");
+        }
         if event % 7 == 6 {
             store.commit().expect("the disk has room");
         }
@@ -39,28 +42,28 @@ fn write(folder: &Path) {
 }
 
 fn record_of_another_run() -> Record<'static> {
-    Record {
-        run: 8,
-        event: 1 << 40,
-        verdict: Verdict::Accepted,
-        node: 1,
-        attempts: 1,
-        partial: false,
-        time_ns: 0,
-        data: b"",
-    }
+    Record { node: 1, attempts: 1, ..Record::new(8, 1 << 40, Verdict::Accepted, b"") }
 }
 
 #[test]
 fn a_store_is_these_bytes() {
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    check("golden", false);
+}
+
+#[test]
+fn a_store_with_checksums_of_what_was_given_is_these_bytes() {
+    check("golden-given", true);
+}
+
+fn check(name: &str, given: bool) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name);
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         let _ = fs::remove_dir_all(&golden);
-        write(&golden);
+        write(&golden, given);
         fs::remove_file(golden.join("lock")).expect("it is there");
     }
-    let scratch = Scratch::new("golden");
-    write(scratch.path());
+    let scratch = Scratch::new(name);
+    write(scratch.path(), given);
     let files = [scratch.files("segment-"), scratch.files("ledger")].concat();
     assert!(files.len() > 2);
     for file in &files {

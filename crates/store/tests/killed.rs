@@ -115,7 +115,7 @@ fn read_back(folder: &Path) {
     while let Some(item) = reader.next().expect("it can be read") {
         match item {
             Item::Event(record) => assert_eq!(record, pattern::record(record.event, &bytes)),
-            Item::Verdicts(_) => {}
+            Item::Verdicts(..) => {}
             other => panic!("{other:?}"),
         }
     }

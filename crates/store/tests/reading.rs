@@ -16,7 +16,7 @@ fn written(scratch: &Scratch) {
         let time_ns = 5_000 + u64::from(event);
         let node = u32::from(event) / 8;
         let (attempts, partial) = (1 + event % 3, event % 2 == 0);
-        let record = Record { run: 1, event: event.into(), verdict, node, attempts, partial, time_ns, data: &data };
+        let record = Record { node, attempts, partial, time_ns, ..Record::new(1, event.into(), verdict, &data) };
         store.put(&record).expect("the disk has room");
         if event % 6 == 5 {
             store.commit().expect("the disk has room");
@@ -41,7 +41,7 @@ fn reads_what_was_put() {
                 assert_eq!((record.partial, record.time_ns), (event.is_multiple_of(2), 5_000 + u64::from(event)));
                 kept.push(record.event);
             }
-            Item::Verdicts(all) => others += all.iter().map(|(_, _, range)| range.end - range.start).sum::<u64>(),
+            Item::Verdicts(all, _) => others += all.iter().map(|(_, _, range)| range.end - range.start).sum::<u64>(),
             other => panic!("{other:?}"),
         }
     }

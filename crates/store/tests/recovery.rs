@@ -2,13 +2,14 @@
 
 use crate::scratch;
 
-use hodo_store::{Durability, Options, Put, Record, Recovered, Store, Verdict};
+use hodo_store::{Checksums, Durability, Options, Put, Record, Recovered, Repair, Store, Verdict, repair, verify};
 use scratch::Scratch;
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn record(run: u32, event: u64, verdict: Verdict, data: &[u8]) -> Record<'_> {
-    Record { run, event, verdict, node: 3, attempts: 1, partial: false, time_ns: 1_000 + event, data }
+    Record { node: 3, attempts: 1, time_ns: 1_000 + event, ..Record::new(run, event, verdict, data) }
 }
 
 fn options(scratch: &Scratch) -> Options {
@@ -231,4 +232,74 @@ fn a_ledger_of_many_segments_is_written_anew() {
     let bytes = fs::metadata(scratch.path().join("ledger.hodo")).expect("it is there").len();
     assert!(bytes <= 20 * 4096, "{bytes} bytes for one range");
     assert!(open(&scratch).1.runs[&1].rejected.iter().eq(std::iter::once(0..60)));
+}
+
+/// Returns the checksums that were recovered, by run and event; a later one takes the place of an earlier one.
+fn given(recovered: &Recovered) -> BTreeMap<(u32, u64), u32> {
+    let of = |range: &Checksums| {
+        let run = range.run;
+        (range.first..).zip(range.sums.clone()).map(move |(event, sum)| ((run, event), sum)).collect::<Vec<_>>()
+    };
+    recovered.given.iter().flat_map(of).collect()
+}
+
+#[test]
+fn checksums_of_what_was_given_are_found_again_and_other_data_decide_nothing() {
+    let scratch = Scratch::new("given");
+    let data = [0x5A; 200];
+    let given_of = |event: u64| if event.is_multiple_of(50) { 0 } else { 1000 + event as u32 };
+    for part in 0..4 {
+        let (mut store, recovered) = open(&scratch);
+        let expected: BTreeMap<_, _> =
+            (0..part * 100).filter(|event| given_of(*event) > 0).map(|event| ((1, event), given_of(event))).collect();
+        assert_eq!(given(&recovered), expected, "of closed segments and of the open one");
+        for event in part * 100..(part + 1) * 100 {
+            let whole = Record { given: given_of(event), ..record(1, event, verdict_of(event), &data) };
+            assert_eq!(store.put(&whole).expect("there is room"), Put::Taken);
+            if event.is_multiple_of(30) {
+                // Before it, behind it, or under a number that is not there.
+                let conflict =
+                    Record { conflict: true, given: 5, ..record(1, event / 2, Verdict::Quarantined, b"other") };
+                assert_eq!(store.put(&conflict).expect("there is room"), Put::Taken);
+            }
+            if event % 7 == 0 {
+                store.commit().expect("the disk has room");
+            }
+        }
+        store.finish().expect("the disk has room");
+    }
+    assert!(scratch.files("segment-").len() > 3);
+    let (_, recovered) = open(&scratch);
+    expect(&recovered, 1, 0..400);
+    let verified = verify(scratch.path()).expect("it can be read");
+    assert!(verified.is_good(), "{:?}", verified.findings);
+    assert_eq!((verified.events, verified.conflicts.get(&1)), (120, Some(&14)));
+    let new = Scratch::new("given-repaired");
+    let nothing = Repair { again: [1].into(), ..Repair::default() };
+    repair(scratch.path(), new.path(), &nothing).expect("it can be copied");
+    let (_, copied) = open(&new);
+    let kept = given(&recovered).into_iter().filter(|((_, event), _)| verdict_of(*event) != Verdict::Incomplete);
+    assert_eq!(given(&copied), kept.collect(), "a copy has them, too");
+    assert_eq!(verify(new.path()).expect("it can be read").conflicts, verified.conflicts);
+}
+
+#[test]
+fn a_store_without_checksums_goes_on_with_them() {
+    let scratch = Scratch::new("before");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    for file in fs::read_dir(golden).expect("it is there").map(|file| file.expect("it can be read")) {
+        fs::copy(file.path(), scratch.path().join(file.file_name())).expect("there is room");
+    }
+    let (mut store, recovered) = open(&scratch);
+    assert_eq!((recovered.runs[&7].accepted.len() + recovered.runs[&8].accepted.len(), recovered.given.len()), (10, 0));
+    for event in 30..200 {
+        let whole = Record { given: 9, ..record(7, event, verdict_of(event), &[1; 100]) };
+        assert_eq!(store.put(&whole).expect("there is room"), Put::Taken);
+        store.commit().expect("the disk has room");
+    }
+    drop(store);
+    let (_, recovered) = open(&scratch);
+    assert_eq!(given(&recovered), (30..200).map(|event| ((7, event), 9)).collect());
+    let verified = verify(scratch.path()).expect("it can be read");
+    assert!(verified.is_good(), "{:?}", verified.findings);
 }

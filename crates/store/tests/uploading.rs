@@ -51,7 +51,7 @@ fn wait(uploader: &Uploader, names: &Receiver<String>, segments: u64) -> Uploads
 fn put(store: &mut Store, events: std::ops::Range<u64>) {
     for event in events {
         let (verdict, data) = (Verdict::Accepted, &[7; 300][..]);
-        let record = Record { run: 1, event, verdict, node: 1, attempts: 1, partial: false, time_ns: 0, data };
+        let record = Record { node: 1, attempts: 1, ..Record::new(1, event, verdict, data) };
         store.put(&record).expect("the disk has room");
         store.commit().expect("the disk has room");
     }

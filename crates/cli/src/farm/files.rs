@@ -36,6 +36,10 @@ pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
             Some(partial) => format!("; {partial} of those with data are partial"),
         };
         text += &format!("run {run}: {total} events = {parts}{partial}\n");
+        if let Some(conflicts) = verified.conflicts.get(run) {
+            text +=
+                &format!("run {run}: {conflicts} more in quarantine, as events with other data have their numbers\n");
+        }
     }
     for finding in &verified.findings {
         text += &format!("{}{finding}\n", if finding.is_failure() { "WRONG: " } else { "note: " });

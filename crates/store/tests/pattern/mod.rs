@@ -21,5 +21,5 @@ pub fn bytes() -> Vec<u8> {
 pub fn record(event: u64, bytes: &[u8]) -> Record<'_> {
     let length = (event.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % 80_000;
     let data = &bytes[event as usize % 251..][..length];
-    Record { run: 1, event, verdict: verdict(event), node: 4, attempts: 1, partial: false, time_ns: event, data }
+    Record { node: 4, attempts: 1, time_ns: event, ..Record::new(1, event, verdict(event), data) }
 }

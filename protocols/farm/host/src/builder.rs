@@ -13,6 +13,7 @@ use hodo_farm::{Builder, BuilderConfig};
 use hodo_io::{Bell, Server, Snapshot, random_bits};
 use hodo_machine::{Address, Instant, Transport};
 use status::BuilderSnapshot;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -77,6 +78,7 @@ impl BuilderDaemon {
                 turned_away: Arc::clone(&turned_away),
                 incomplete: 0,
                 told_at: Instant::ZERO,
+                conflicting: BTreeSet::new(),
                 discarded: Arc::clone(&discarded),
             };
             let config = BuilderConfig { instance: random_bits(), ..settings.config.clone() };

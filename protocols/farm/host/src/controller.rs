@@ -28,10 +28,10 @@ use generator::Made;
 use hodo_daemon::{Daemon, Health};
 use hodo_farm::controller::Pace;
 use hodo_farm::wire::Verdict;
-use hodo_farm::{Controller, ControllerConfig, Ledger, Ranges};
+use hodo_farm::{Content, Controller, ControllerConfig, Ledger, Ranges};
 use hodo_io::{Bell, Server, Waker, random_bits};
 use hodo_machine::Address;
-use hodo_store::{Recovered, Store};
+use hodo_store::{Checksums, Recovered, Store};
 use pages::StatusReader;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -129,6 +129,7 @@ impl ControllerDaemon {
                 turned_away: Arc::clone(&turned_away),
                 decided: Arc::clone(&decided),
                 orders: orders.orders(index),
+                health: Arc::clone(daemon.health()),
                 state: ThreadState::default(),
             };
             (Controller::new(config, made, ledger), thread)
@@ -202,6 +203,11 @@ fn ledger(recovered: &Recovered, current: u32) -> Ledger {
     }
     if let Some((run, _)) = over.last() {
         ledger.forget(**run);
+    }
+    for Checksums { run, first, sums } in &recovered.given {
+        for (event, sum) in (*first..).zip(sums) {
+            ledger.recover_content(*run, event, Content::from_code(*sum));
+        }
     }
     ledger
 }

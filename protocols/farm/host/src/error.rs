@@ -47,6 +47,15 @@ pub enum Error {
         /// The most bytes that a node takes.
         max: u32,
     },
+    /// Events had the numbers of others.
+    #[error(
+        "{events} events had the numbers of events with other data: look into what numbers the sources give; `hodo farm \
+         verify` counts what is in quarantine"
+    )]
+    Conflicts {
+        /// The number of events.
+        events: u64,
+    },
     /// Recorded events cannot be read.
     #[error("--replay: {0}")]
     Replay(String),

@@ -74,6 +74,9 @@ pub struct ReadoutCounters {
     pub incomplete: u64,
     /// Had their verdict already.
     pub duplicate: u64,
+    /// In quarantine, because events with other data have their numbers: a count that has begun anew, or two sources that are
+    /// wired with the same numbers.
+    pub conflicts: u64,
     /// Larger than the far end takes, and left out.
     pub too_large: u64,
     /// Without a verdict.
@@ -279,10 +282,11 @@ impl Attendant for ReadoutThread {
 
     fn told(&mut self, event: Event) -> Option<Command> {
         self.note(|state| match event {
-            Event::Answered { run, event, verdict, duplicate } => {
+            Event::Answered { run, event, verdict, duplicate, conflict } => {
                 state.release((run, event));
                 let counters = &mut state.counters;
                 *match verdict {
+                    _ if conflict => &mut counters.conflicts,
                     _ if duplicate => &mut counters.duplicate,
                     Verdict::Accepted => &mut counters.accepted,
                     Verdict::Rejected => &mut counters.rejected,

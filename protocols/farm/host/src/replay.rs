@@ -44,6 +44,8 @@ pub struct Replay {
     /// Events that were read, and those that were chosen.
     read: u64,
     chosen: u64,
+    /// Events that were left out because others have their numbers.
+    conflicts: u64,
     /// Something was left out because it cannot be read.
     damaged: Arc<AtomicBool>,
 }
@@ -63,6 +65,7 @@ impl Replay {
             run: None,
             read: 0,
             chosen: 0,
+            conflicts: 0,
             damaged,
         })
     }
@@ -74,6 +77,20 @@ impl Replay {
                 return None;
             }
             let finding = match self.reader.next() {
+                Ok(Some(Item::Event(record))) if record.conflict && !self.settings.renumber => {
+                    // Under their own numbers they would be in conflict again.
+                    if self.conflicts == 0 {
+                        tracing::warn!(
+                            "event {} of run {} from source {} is left out, and all others that are in quarantine because \
+                             others have their numbers; --renumber gives them, too",
+                            record.event,
+                            record.run,
+                            record.node
+                        );
+                    }
+                    self.conflicts += 1;
+                    continue;
+                }
                 Ok(Some(Item::Event(record))) => {
                     let number = if self.settings.renumber { self.read } else { record.event };
                     self.read += 1;
@@ -85,7 +102,7 @@ impl Replay {
                     }
                     continue;
                 }
-                Ok(Some(Item::Verdicts(_))) => continue,
+                Ok(Some(Item::Verdicts(..))) => continue,
                 Ok(Some(Item::Damaged(damage))) => Finding::Damaged(damage),
                 Ok(Some(Item::Torn(damage))) => Finding::Unfinished(damage),
                 Ok(None) => return None,

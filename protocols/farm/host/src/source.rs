@@ -8,7 +8,7 @@ use hodo_farm::source::{Command, Event};
 use hodo_farm::wire::Verdict;
 use hodo_farm::{Next, Ranges, Source, SourceConfig, Supply};
 use hodo_io::{Attendant, Server, Stop, random_bits};
-use hodo_machine::{Address, Instant, Transport};
+use hodo_machine::{Address, Instant, Random, Transport};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -62,7 +62,8 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
             (EventOrigin::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
         }
         SourceEvents::Made(made) => {
-            (EventOrigin::Made(Box::new(Generator::new(made.clone(), Ranges::default()))), false)
+            let made = of_source(made, settings.number);
+            (EventOrigin::Made(Box::new(Generator::new(made, Ranges::default()))), false)
         }
     };
     let supply = UntilStopped { given, stop: Arc::clone(stop) };
@@ -79,6 +80,13 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     Ok(summary)
 }
 
+/// Returns what a source makes: not the same as another one, which reads out another part of a detector.
+fn of_source(made: &GeneratorConfig, number: u32) -> GeneratorConfig {
+    // That of source 0 is the seed itself, as of the events that a controller makes.
+    let seed = if number == 0 { made.seed } else { Random::for_purpose(made.seed, u64::from(number)).bits() };
+    GeneratorConfig { seed, ..made.clone() }
+}
+
 /// The counters of the events of a source, by their outcome.
 #[derive(Debug, Default)]
 pub struct Summary {
@@ -87,6 +95,7 @@ pub struct Summary {
     quarantined: u64,
     incomplete: u64,
     duplicate: u64,
+    conflicts: u64,
     too_large: u64,
     /// The far end will not take the rest, however often it is given.
     gave_up: bool,
@@ -102,7 +111,7 @@ impl Summary {
     /// Returns whether every event has its verdict, and none was left out.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.kept.get() == 0 && self.too_large == 0 && !self.gave_up && !self.damaged
+        self.kept.get() == 0 && self.too_large == 0 && self.conflicts == 0 && !self.gave_up && !self.damaged
     }
 
     /// Returns the verdicts in one line for people.
@@ -110,6 +119,10 @@ impl Summary {
     pub fn text(&self) -> String {
         let Summary { accepted, rejected, quarantined, incomplete, duplicate, .. } = self;
         let kept = self.kept.get();
+        let conflicts = match self.conflicts {
+            0 => String::new(),
+            apart => format!(", {apart} in quarantine as others have their numbers"),
+        };
         let too_large = match self.too_large {
             0 => String::new(),
             skipped => format!(", {skipped} too large and skipped"),
@@ -120,7 +133,7 @@ impl Summary {
         };
         format!(
             "{accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, {duplicate} \
-             given twice, {kept} without a verdict{too_large}{lost}"
+             given twice, {kept} without a verdict{conflicts}{too_large}{lost}"
         )
     }
 }
@@ -182,6 +195,15 @@ impl Attendant for SourceThread<'_> {
 
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
+            Event::Answered { run, event, conflict: true, .. } => {
+                if self.summary.conflicts == 0 {
+                    // The others are counted: there may be many.
+                    tracing::error!(
+                        "event {event} of run {run} has the number of an event with other data, and is in quarantine"
+                    );
+                }
+                self.summary.conflicts += 1;
+            }
             Event::Answered { duplicate: true, .. } => self.summary.duplicate += 1,
             Event::Answered { verdict, .. } => {
                 *match verdict {

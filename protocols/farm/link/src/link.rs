@@ -136,7 +136,7 @@ impl<D: TransportCounters<Machine = Giver>> FarmLink<D> {
                 failed.get_or_insert_with(|| link_error(peer.0, error));
             }
             // Its verdict has been told.
-            Event::TooLarge { .. } | Event::Drained => {}
+            Event::TooLarge { .. } | Event::Conflict { .. } | Event::Drained => {}
         });
         ended(outcome, self.failed.as_ref())
     }

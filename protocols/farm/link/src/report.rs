@@ -93,7 +93,8 @@ fn intervals(status: &Status) -> Vec<Interval> {
 /// Returns the balance of events and the nodes.
 #[must_use]
 pub fn tables(status: &Status) -> Vec<Table> {
-    let Events { taken_in, accepted, rejected, quarantined, incomplete, in_hand, duplicates, .. } = status.events;
+    let Events { taken_in, accepted, rejected, quarantined, incomplete, in_hand, duplicates, conflicts, .. } =
+        status.events;
     let part = |count: u64| format!("{:.3} %", 100.0 * count as f64 / taken_in.max(1) as f64);
     let verdicts = [
         ("accepted", accepted),
@@ -109,8 +110,8 @@ pub fn tables(status: &Status) -> Vec<Table> {
     let balance = Table {
         title: format!("Events of run {}", status.run),
         note: format!(
-            "Each event that was taken in stands in one of the other rows{}. {duplicates} were offered again, {} found no \
-             token, {} were given to another node; dead time {:.2} %{cpu}.",
+            "Each event that was taken in stands in one of the other rows{}. {duplicates} were offered again, {conflicts} more \
+             had the numbers of others, {} found no token, {} were given to another node; dead time {:.2} %{cpu}.",
             partial(&status.events),
             status.events.found_no_token,
             status.events.redispatched,

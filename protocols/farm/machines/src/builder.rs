@@ -15,15 +15,19 @@ use crate::greetings::{Greetings, host};
 use crate::inbound::Intake;
 use crate::lines::{Gone, Lines, Silence};
 use crate::sender::{Sender, SenderConfig, SenderEvent};
-use crate::wire::{FLAG_DUPLICATE, Header, Kind, Role, Token, Verdict};
-use alloc::collections::VecDeque;
+use crate::sums::Content;
+use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Header, Kind, Role, Token, Verdict};
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 pub use assembly::FRAGMENT;
-use assembly::{Assembly, Claim, Key};
+use assembly::{Assembly, Claim, Key, Known};
 use bytes::Bytes;
 pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 use segments::Segments;
+
+/// Fragments in the quarantine that are remembered, to answer again.
+const APART_MAX: usize = 1024;
 
 /// A connected peer, as the builder knows it.
 #[derive(Debug)]
@@ -41,6 +45,12 @@ pub struct Builder {
     /// Events of the sender that have not been handled yet.
     told: Vec<SenderEvent>,
     assembly: Assembly,
+    /// Fragments under numbers of their sources that are taken, on their way to the quarantine: who is to be told.
+    apart: BTreeMap<Key, VecDeque<(Claim, Content)>>,
+    /// The sources and the numbers of the last that are there.
+    apart_before: VecDeque<(u32, Key, Content)>,
+    /// Segments that may be of such fragments.
+    doubtful: Segments,
     /// Fragments that come over datagrams and are not whole.
     segments: Segments,
     events: VecDeque<Event>,
@@ -74,6 +84,9 @@ impl Builder {
             sender,
             told: Vec::new(),
             assembly: Assembly::new(config.sources, config.patience),
+            apart: BTreeMap::new(),
+            apart_before: VecDeque::new(),
+            doubtful: Segments::default(),
             events: VecDeque::new(),
             greetings: Greetings::default(),
             places: alloc::vec![None; config.sources as usize],
@@ -112,7 +125,10 @@ impl Builder {
         let silent =
             |line: &crate::lines::Line<Member>| !matches!(&line.state, Member::Source(giver) if !giver.drained);
         let (open, all) = self.assembly.counts();
-        self.draining.is_some() && open == all && self.lines.peers.iter().all(|(_, line)| silent(line))
+        self.draining.is_some()
+            && open == all
+            && self.apart.is_empty()
+            && self.lines.peers.iter().all(|(_, line)| silent(line))
     }
 
     /// Gives an event on, with what is here of it.
@@ -155,9 +171,13 @@ impl Builder {
                 SenderEvent::Opened(run) => self.opened_run(run),
                 SenderEvent::Left(error) => self.events.push_back(Event::Lost(error)),
                 SenderEvent::Draining => self.drain_sources(true),
-                SenderEvent::TooLarge { run, event, size, max } => {
+                SenderEvent::TooLarge { run, event, size, max, apart } => {
                     self.events.push_back(Event::TooLarge { run, event, size, max });
-                    self.sender.give(run, event, Kind::Skip, Bytes::new());
+                    if apart {
+                        self.apart_is_over((run, event), Verdict::Incomplete);
+                    } else {
+                        self.sender.give(run, event, Kind::Skip, Bytes::new());
+                    }
                 }
                 SenderEvent::Answered(token) => self.answered(&token),
             }
@@ -188,12 +208,64 @@ impl Builder {
 
     /// Tells the verdict on an event to the sources of its fragments.
     fn answered(&mut self, token: &Token) {
+        let Token { run, event, verdict, flags, .. } = *token;
+        if token.is_apart() {
+            return self.apart_is_over((run, event), verdict);
+        }
         self.counters.answered += 1;
-        let is_duplicate = token.flags & FLAG_DUPLICATE != 0;
-        self.counters.duplicates += u64::from(is_duplicate);
-        let claims = self.assembly.decide((token.run, token.event), token.verdict);
-        for claim in claims {
-            self.tell(&claim, token.run, token.event, token.verdict, token.flags & FLAG_DUPLICATE);
+        self.counters.duplicates += u64::from(flags & FLAG_DUPLICATE != 0);
+        self.counters.conflicts += u64::from(flags & FLAG_CONFLICT != 0);
+        for (claim, verdict) in self.assembly.decide((run, event), verdict) {
+            self.tell(&claim, run, event, verdict, flags & (FLAG_DUPLICATE | FLAG_CONFLICT));
+        }
+    }
+
+    /// Gives a fragment on that is not of the event of its number: the controller has it stored, and its source is told then.
+    fn set_apart(&mut self, (run, event): Key, claim: Claim, content: Content, payload: &Bytes) {
+        self.counters.conflicts += 1;
+        self.assembly.set_apart(&claim);
+        self.events.push_back(Event::Conflict { run, event, source: claim.source });
+        self.apart.entry((run, event)).or_default().push_back((claim, content));
+        self.sender.give_apart(run, event, assembly::alone(claim.source, payload));
+    }
+
+    /// Returns whether such a fragment of a source is on its way, or was stored lately.
+    fn apart_of(&self, key: Key, source: u32, content: Content) -> Option<Known> {
+        let is_it = |of: u32, is: Content| of == source && content == is;
+        if self.apart.get(&key).into_iter().flatten().any(|(claim, is)| is_it(claim.source, *is)) {
+            return Some(Known::Here);
+        }
+        let is_over = self.apart_before.iter().any(|(of, its_key, is)| *its_key == key && is_it(*of, *is));
+        is_over.then_some(Known::Decided)
+    }
+
+    /// Has the token of such a fragment go to a new connection of its source; returns whether there is one.
+    fn claim_apart(&mut self, key: Key, claim: Claim, content: Content) -> bool {
+        let mut apart = self.apart.get_mut(&key).into_iter().flatten();
+        let again =
+            apart.find(|(there, is)| there.source == claim.source && there.serial != claim.serial && *is == content);
+        let is_again = again.is_some();
+        if let Some((there, _)) = again {
+            *there = claim;
+            self.counters.duplicate_fragments += 1;
+        }
+        is_again
+    }
+
+    /// Tells a source that such a fragment of its is stored, or thrown away.
+    fn apart_is_over(&mut self, key: Key, verdict: Verdict) {
+        let Some(claims) = self.apart.get_mut(&key) else { return };
+        let first = claims.pop_front();
+        if claims.is_empty() {
+            self.apart.remove(&key);
+        }
+        if let Some((claim, content)) = first {
+            self.assembly.apart_is_over(&claim);
+            if self.apart_before.len() >= APART_MAX {
+                self.apart_before.pop_front();
+            }
+            self.apart_before.push_back((claim.source, key, content));
+            self.tell(&claim, key.0, key.1, verdict, FLAG_CONFLICT);
         }
     }
 

@@ -12,8 +12,9 @@ mod verdicts;
 use crate::dials::Dials;
 use crate::greetings::{Greetings, host};
 use crate::inbound::{Intake, Message};
-use crate::ledger::{Ledger, Standing};
+use crate::ledger::Ledger;
 use crate::lines::{Gone, Lines, Silence};
+use crate::sums::Content;
 use crate::supply::Supply;
 use crate::wire::{FLAG_NO_TOKENS, Header, Hello, Kind, Role, Token};
 use crate::{Counts, Error};
@@ -284,17 +285,14 @@ impl<S: Supply> Controller<S> {
     /// Takes in an event that was made in this process.
     fn made(&mut self, now: Instant, number: u64, payload: Bytes, kind: Kind, stamped: bool) {
         let run = self.run;
-        match self.ledger.offer_own(run, number) {
-            Ok(Standing::New) => {}
-            Ok(_) => return,
-            Err(_) => {
-                self.counters.not_taken += 1;
-                return;
-            }
+        if self.ledger.offer_own(run, number) != Ok(true) {
+            self.counters.not_taken += 1;
+            return;
         }
         self.counters.bytes_in += payload.len() as u64;
-        let (event, origin) = (number, Origin::Here);
-        self.waiting.push_back(PendingEvent { run, event, kind, deaths: 0, stamped, payload, origin, came: now });
+        let (event, origin, content, deaths) = (number, Origin::Here, Content::Unknown, 0);
+        let held = PendingEvent { run, event, kind, deaths, stamped, payload, content, origin, came: now };
+        self.waiting.push_back(held);
     }
 
     fn opened(&mut self, now: Instant, peer: Peer, address: &Address) {
@@ -358,13 +356,14 @@ impl<S: Supply> Controller<S> {
             }
             (Member::Giver(giver), Message::Event { kind, event, length, payload }) => {
                 giver.enter(length)?;
-                let (run, serial) = (giver.run, giver.serial);
-                self.given(now, (peer, serial), run, event, kind, payload.unwrap_or_default())
+                let (from, run, payload) = ((peer, giver.serial), giver.run, payload.unwrap_or_default());
+                if giver.is_apart {
+                    return self.given_apart(now, from, run, event, &payload);
+                }
+                self.given(now, from, run, event, kind, payload)
             }
-            (Member::Giver(giver), Message::Run(run)) => {
-                giver.run = run;
-                Ok(())
-            }
+            (Member::Giver(giver), Message::Run(run)) => giver.begins(run, false),
+            (Member::Giver(giver), Message::Apart(run)) => giver.begins(run, true),
             (Member::Greeting { host }, Message::Hello(hello)) => {
                 let host = *host;
                 self.hello_came(now, peer, hello)?;

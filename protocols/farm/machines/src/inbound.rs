@@ -1,6 +1,6 @@
 use crate::Error;
 use crate::pool::Pool;
-use crate::wire::{HEADER, Header, Hello, Kind, Lacks, TEXT_MAX, TOKEN, Token};
+use crate::wire::{APART, HEADER, Header, Hello, Kind, Lacks, TEXT_MAX, TOKEN, Token};
 use alloc::vec::Vec;
 use bytes::{Bytes, BytesMut};
 use core::ops::Range;
@@ -57,6 +57,8 @@ pub(crate) enum Message {
     /// A token whose data has not come yet: whoever asked for none refuses the peer before there is room for it.
     Begins(Token),
     Run(u32),
+    /// The events behind it are fragments of this run for the quarantine.
+    Apart(u32),
     Ping(u64),
     Pong,
     Drain,
@@ -90,7 +92,7 @@ impl Message {
             Message::Hello(_) => Kind::Hello.code(),
             Message::Event { kind, .. } => kind.code(),
             Message::Token(..) | Message::Begins(_) => Kind::Token.code(),
-            Message::Run(_) => Kind::Run.code(),
+            Message::Run(_) | Message::Apart(_) => Kind::Run.code(),
             Message::Ping(_) => Kind::Ping.code(),
             Message::Pong => Kind::Pong.code(),
             Message::Drain => Kind::Drain.code(),
@@ -258,7 +260,11 @@ fn message(head: Head, body: Option<Bytes>) -> Result<Message, Error> {
     let body = body.unwrap_or_default();
     Ok(match kind {
         Kind::Hello => Message::Hello(Hello::decode(&header, &body)?),
-        Kind::Run => Message::Run(u32::try_from(value).map_err(|_| Error::NoSuchRun { run: u32::MAX })?),
+        Kind::Run => match (u32::try_from(value), u32::try_from(value ^ APART)) {
+            (Ok(run), _) => Message::Run(run),
+            (_, Ok(run)) => Message::Apart(run),
+            _ => return Err(Error::NoSuchRun { run: u32::MAX }),
+        },
         Kind::Ping => Message::Ping(value),
         Kind::Pong => Message::Pong,
         Kind::Drain => Message::Drain,

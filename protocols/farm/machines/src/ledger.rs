@@ -1,3 +1,4 @@
+use crate::sums::{Content, Data, Likeness, Sums};
 use crate::wire::Verdict;
 use crate::{Error, Ranges};
 use alloc::collections::BTreeMap;
@@ -12,19 +13,30 @@ const GAPS_ALL_MAX: usize = 8 * GAPS_MAX;
 const GAPS_RESERVED: usize = 64;
 /// Sources of a run that may have gaps.
 const GAPPED_MAX: usize = 4096;
+/// Memory for the checksums of events: of 16 million whose numbers follow each other.
+const SUMS_MAX: usize = 64 << 20;
 
 /// Which events are in hand, and which have their verdict: each run's own.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Ledger {
     runs: Vec<Run>,
+    sums: Sums,
     counts: Counts,
     /// The last run that was forgotten: neither it nor one before it may come again.
     forgotten: Option<u32>,
 }
 
+impl Default for Ledger {
+    fn default() -> Self {
+        Ledger { runs: Vec::new(), sums: Sums::new(SUMS_MAX), counts: Counts::default(), forgotten: None }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Run {
     number: u32,
+    /// Whether events of it were made in this process: their data are compared with nobody's.
+    has_own: bool,
     seen: Ranges,
     decided: Ranges,
     in_hand: u64,
@@ -77,6 +89,8 @@ pub enum Standing {
     InHand,
     /// It has its verdict.
     Decided,
+    /// Another event has its number, which is here or has its verdict: this one is not in the balance.
+    Conflict,
 }
 
 /// The balance: what came in has exactly one verdict, or is in hand.
@@ -94,6 +108,10 @@ pub struct Counts {
     pub incomplete: u64,
     /// Events offered again; counted nowhere else.
     pub duplicates: u64,
+    /// Those of them that could not be compared with what was given before.
+    pub unchecked: u64,
+    /// Other data under the number of an event that was there; counted nowhere else.
+    pub conflicts: u64,
 }
 
 impl Counts {
@@ -119,6 +137,8 @@ impl Counts {
             quarantined: self.quarantined + other.quarantined,
             incomplete: self.incomplete + other.incomplete,
             duplicates: self.duplicates + other.duplicates,
+            unchecked: self.unchecked + other.unchecked,
+            conflicts: self.conflicts + other.conflicts,
         }
     }
 
@@ -155,6 +175,11 @@ impl Ledger {
         Ok(())
     }
 
+    /// Enters the data of an event that an earlier process has decided, so that what comes under its number is compared.
+    pub fn recover_content(&mut self, run: u32, event: u64, content: Content) {
+        self.sums.enter_content(run, event, content);
+    }
+
     /// Opens a run: events of it may be offered. The oldest run without an event in hand makes room.
     ///
     /// # Errors
@@ -173,14 +198,14 @@ impl Ledger {
         self.forgotten = self.forgotten.max(Some(run));
     }
 
-    /// Takes an event of a source in, where it is new. A source's events may have so many gaps at most, and an event that is
-    /// refused changes nothing.
+    /// Takes an event of a source in, where it is new, and returns what of its data is compared with what comes later. A
+    /// source's events may have so many gaps at most, and an event that is refused changes nothing.
     ///
     /// # Errors
     /// [`Error::NoNumber`] for `u64::MAX`, [`Error::TooManyGaps`] if a gap would be one too many, and
     /// [`Error::NoSuchRun`] if the run is not open.
     #[inline]
-    pub fn offer(&mut self, source: u32, run: u32, event: u64) -> Result<Standing, Error> {
+    pub fn offer(&mut self, source: u32, run: u32, event: u64, data: Data<'_>) -> Result<(Standing, Content), Error> {
         if event == u64::MAX {
             return Err(Error::NoNumber);
         }
@@ -197,29 +222,54 @@ impl Ledger {
                 entry.gaps.open(event, source);
             }
         }
-        Ok(self.enter(index, event))
+        if self.enter(index, event) {
+            return Ok((Standing::New, self.sums.enter(run, event, data)));
+        }
+        let entry = &self.runs[index];
+        match self.sums.compare(run, event, data) {
+            likeness if likeness == Likeness::Other || (likeness == Likeness::Unknown && entry.has_own) => {
+                self.counts.conflicts += 1;
+                return Ok((Standing::Conflict, Content::Unknown));
+            }
+            Likeness::Unknown => self.counts.unchecked += 1,
+            Likeness::Same | Likeness::Other | Likeness::Late => {}
+        }
+        self.counts.duplicates += 1;
+        let standing = if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand };
+        Ok((standing, Content::Unknown))
     }
 
-    /// Takes an event in that was made in this process.
+    /// Counts data that came under the number of another event, of an open run.
+    ///
+    /// # Errors
+    /// [`Error::NoSuchRun`] if the run is not open.
+    pub fn conflicts(&mut self, run: u32) -> Result<(), Error> {
+        self.runs().find(|open| *open == run).ok_or(Error::NoSuchRun { run })?;
+        self.counts.conflicts += 1;
+        Ok(())
+    }
+
+    /// Takes an event in that was made in this process, and returns whether it is new.
     ///
     /// # Errors
     /// [`Error::NoSuchRun`] if the run is over, or too many runs are open at once.
     #[inline]
-    pub fn offer_own(&mut self, run: u32, event: u64) -> Result<Standing, Error> {
+    pub fn offer_own(&mut self, run: u32, event: u64) -> Result<bool, Error> {
         let index = self.index(run)?;
+        self.runs[index].has_own = true;
         Ok(self.enter(index, event))
     }
 
+    /// Enters an event, and returns whether it is new.
     #[inline]
-    fn enter(&mut self, index: usize, event: u64) -> Standing {
+    fn enter(&mut self, index: usize, event: u64) -> bool {
         let entry = &mut self.runs[index];
-        if entry.seen.insert(event) {
+        let is_new = entry.seen.insert(event);
+        if is_new {
             entry.in_hand += 1;
             self.counts.taken_in += 1;
-            return Standing::New;
         }
-        self.counts.duplicates += 1;
-        if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand }
+        is_new
     }
 
     /// Enters the final verdict on an event in hand.
@@ -270,13 +320,63 @@ impl Ledger {
 mod tests {
     use super::*;
 
+    /// Offers an event whose data follow from its number.
+    fn offer(ledger: &mut Ledger, source: u32, run: u32, event: u64) -> Result<Standing, Error> {
+        ledger.offer(source, run, event, Data::Event(&event.to_le_bytes())).map(|(standing, _)| standing)
+    }
+
+    fn stands(ledger: &mut Ledger, event: u64, data: Data<'_>) -> Standing {
+        ledger.offer(1, 1, event, data).unwrap().0
+    }
+
+    #[test]
+    fn other_data_under_a_number_are_no_duplicate_whether_it_is_decided_or_not() {
+        let mut ledger = opened([1]);
+        for event in 0..4 {
+            assert_eq!(offer(&mut ledger, 0, 1, event), Ok(Standing::New));
+        }
+        ledger.decide(1, 0, Verdict::Accepted);
+        ledger.decide(1, 1, Verdict::Rejected);
+        for event in 0..4 {
+            assert_eq!(stands(&mut ledger, event, Data::Event(b"other")), Standing::Conflict);
+            let again = if event < 2 { Standing::Decided } else { Standing::InHand };
+            assert_eq!(offer(&mut ledger, 1, 1, event), Ok(again), "the first data stay those of the number");
+            assert_eq!(stands(&mut ledger, event, Data::Nothing), again, "nothing is lost with it");
+        }
+        let counts = ledger.counts();
+        assert_eq!((counts.taken_in, counts.decided(), counts.in_hand()), (4, 2, 2));
+        assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked), (4, 8, 0));
+    }
+
+    #[test]
+    fn what_cannot_be_compared_is_a_duplicate_that_is_counted_apart() {
+        let mut ledger = opened([1]);
+        ledger.recover(1, Verdict::Rejected, &[0..1, 1..2]).unwrap();
+        assert_eq!(offer(&mut ledger, 0, 1, 0), Ok(Standing::Decided), "an earlier process knew its data");
+        assert_eq!(stands(&mut ledger, 2, Data::Part), Standing::New);
+        assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::InHand));
+        assert_eq!((ledger.counts().duplicates, ledger.counts().unchecked, ledger.counts().conflicts), (2, 2, 0));
+        ledger.recover_content(1, 1, Content::of(b"abc"));
+        assert_eq!(stands(&mut ledger, 1, Data::Event(b"abc")), Standing::Decided);
+        assert_eq!(stands(&mut ledger, 1, Data::Event(b"abd")), Standing::Conflict, "where it has told of them");
+    }
+
+    #[test]
+    fn nobody_gives_an_event_that_was_made_here() {
+        let mut ledger = opened([1]);
+        assert_eq!(ledger.offer_own(1, 5), Ok(true));
+        assert_eq!(offer(&mut ledger, 0, 1, 5), Ok(Standing::Conflict));
+        assert_eq!(offer(&mut ledger, 0, 1, 6), Ok(Standing::New));
+        assert_eq!(ledger.offer_own(1, 6), Ok(false));
+    }
+
     #[test]
     fn every_event_has_one_verdict() {
         let mut ledger = Ledger::default();
         ledger.recover(1, Verdict::Accepted, &[0..2, 5..6]).unwrap();
-        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::Decided));
-        assert_eq!(ledger.offer(0, 1, 2), Ok(Standing::New));
-        assert_eq!(ledger.offer(0, 1, 2), Ok(Standing::InHand));
+        assert_eq!(offer(&mut ledger, 0, 1, 1), Ok(Standing::Decided));
+        assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::New));
+        assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::InHand));
         ledger.decide(1, 2, Verdict::Rejected);
         ledger.decide(1, 2, Verdict::Accepted);
         let counts = ledger.counts();
@@ -292,7 +392,7 @@ mod tests {
 
     /// Opens gaps as a source until that is refused, and returns the reason.
     fn opens_gaps(ledger: &mut Ledger, source: u32, from: u64) -> Option<Error> {
-        (0..).find_map(|number| ledger.offer(source, 1, from + number * 2).err())
+        (0..).find_map(|number| offer(ledger, source, 1, from + number * 2).err())
     }
 
     #[test]
@@ -302,7 +402,7 @@ mod tests {
         let mut ledger = Ledger::default();
         for run in 0..100 {
             ledger.open(run).unwrap();
-            assert_eq!(ledger.offer(0, run, 1), Ok(Standing::New));
+            assert_eq!(offer(&mut ledger, 0, run, 1), Ok(Standing::New));
             ledger.decide(run, 1, Verdict::Rejected);
         }
         assert_eq!(ledger.open(3), Err(Error::NoSuchRun { run: 3 }), "a run that is forgotten must not come again");
@@ -313,8 +413,8 @@ mod tests {
     fn a_gap_can_be_filled_when_there_are_as_many_as_may_be() {
         let mut ledger = opened([1]);
         opens_gaps(&mut ledger, 0, 0);
-        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::New));
-        assert_eq!(ledger.offer(0, 1, 1_000_000), Ok(Standing::New), "that made room");
+        assert_eq!(offer(&mut ledger, 0, 1, 1), Ok(Standing::New));
+        assert_eq!(offer(&mut ledger, 0, 1, 1_000_000), Ok(Standing::New), "that made room");
     }
 
     #[test]
@@ -326,7 +426,7 @@ mod tests {
         // Two that share their numbers, one of them ahead.
         for event in 0..2_000_u64 {
             let ahead = event ^ 1;
-            assert_eq!(ledger.offer((ahead % 2) as u32, 1, ahead), Ok(Standing::New));
+            assert_eq!(offer(&mut ledger, (ahead % 2) as u32, 1, ahead), Ok(Standing::New));
         }
         let Gaps { openers, by_source } = &ledger.runs[0].gaps;
         assert!(openers.len() <= GAPS_ALL_MAX + 30 * GAPS_RESERVED, "{}", openers.len());
@@ -337,12 +437,12 @@ mod tests {
     #[test]
     fn an_event_of_a_run_that_nobody_has_opened_is_refused_and_changes_nothing() {
         let mut ledger = opened([1]);
-        ledger.offer(0, 1, 0).unwrap();
+        offer(&mut ledger, 0, 1, 0).unwrap();
         for run in 100..200 {
-            assert_eq!(ledger.offer(7, run, 0), Err(Error::NoSuchRun { run }));
+            assert_eq!(offer(&mut ledger, 7, run, 0), Err(Error::NoSuchRun { run }));
         }
         assert_eq!((ledger.runs.len(), ledger.counts().taken_in), (1, 1));
-        assert_eq!(ledger.offer(0, 1, 1), Ok(Standing::New));
+        assert_eq!(offer(&mut ledger, 0, 1, 1), Ok(Standing::New));
     }
 
     #[test]
@@ -350,14 +450,14 @@ mod tests {
         let mut ledger = Ledger::default();
         for run in [9, 1, 2, 3, 4, 5, 6, 7, 10, 11] {
             ledger.open(run).unwrap();
-            assert_eq!(ledger.offer(0, run, 0), Ok(Standing::New));
+            assert_eq!(offer(&mut ledger, 0, run, 0), Ok(Standing::New));
             ledger.decide(run, 0, Verdict::Accepted);
         }
         for run in [1, 2] {
             assert_eq!(ledger.open(run), Err(Error::NoSuchRun { run }));
-            assert_eq!(ledger.offer(0, run, 0), Err(Error::NoSuchRun { run }));
+            assert_eq!(offer(&mut ledger, 0, run, 0), Err(Error::NoSuchRun { run }));
         }
-        assert_eq!(ledger.offer(0, 9, 0), Ok(Standing::Decided));
-        assert_eq!(ledger.offer(0, 9, u64::MAX), Err(Error::NoNumber));
+        assert_eq!(offer(&mut ledger, 0, 9, 0), Ok(Standing::Decided));
+        assert_eq!(offer(&mut ledger, 0, 9, u64::MAX), Err(Error::NoNumber));
     }
 }

@@ -23,6 +23,7 @@ mod pool;
 mod rig;
 mod sender;
 pub mod source;
+mod sums;
 mod supply;
 pub mod wire;
 
@@ -33,4 +34,5 @@ pub use hodo_machine::Ranges;
 pub use ledger::{Counts, Ledger, Standing};
 pub use node::{Node, NodeConfig};
 pub use source::{Source, SourceConfig};
+pub use sums::{Content, Data};
 pub use supply::{EventData, Next, NoSupply, Supply};

@@ -3,7 +3,7 @@ mod datagrams;
 use crate::Error;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{Header, Hello, Kind, Role, Token};
+use crate::wire::{APART, FLAG_COMPARES, Header, Hello, Kind, Role, Token};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -15,6 +15,8 @@ const PEER: Peer = Peer(0);
 /// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_millis(800);
+/// How long another answer to an event may be on its way over datagrams.
+const ANSWERED: Duration = Duration::from_secs(1);
 
 /// The giving end of an event link: keeps each event until its token has come, over however many connections.
 #[derive(Debug)]
@@ -25,8 +27,15 @@ pub(crate) struct Sender {
     kept: VecDeque<Kept>,
     /// Index of the first event that this connection has not carried.
     next: usize,
+    /// No event that it has carried, and that has no token, has a higher number; nor has one of `answered`.
+    highest: Name,
+    /// Over datagrams, events that were answered lately, and when: another answer to one may be on its way.
+    answered: VecDeque<(Instant, Name)>,
+    /// When the next event may be given at the earliest, as one of its number was answered lately.
+    doubled_until: Option<Instant>,
     bytes: u64,
-    run: Option<u32>,
+    /// The value of the last RUN.
+    run: Option<u64>,
     again: BackOff,
     /// The far end takes nothing new.
     draining: bool,
@@ -75,15 +84,26 @@ enum Timer {
     Hello,
 }
 
+/// The name of an event in its token: the run, the number, and whether it is a fragment for the quarantine.
+type Name = (u32, u64, bool);
+
 #[derive(Debug)]
 struct Kept {
     run: u32,
+    /// Whether it is a fragment for the quarantine.
+    apart: bool,
     event: u64,
     kind: Kind,
     payload: Bytes,
     /// Over datagrams, where it is, and how often it was sent.
     way: Way,
     times: u32,
+}
+
+impl Kept {
+    fn name(&self) -> Name {
+        (self.run, self.event, self.apart)
+    }
 }
 
 /// An event that a sender reports to its machine.
@@ -100,7 +120,7 @@ pub(crate) enum SenderEvent {
     /// The controller of a builder takes events of this run.
     Opened(u32),
     /// An event that the far end would refuse for its size.
-    TooLarge { run: u32, event: u64, size: u32, max: u32 },
+    TooLarge { run: u32, event: u64, size: u32, max: u32, apart: bool },
 }
 
 impl Sender {
@@ -113,6 +133,9 @@ impl Sender {
             state: State::ToOpen,
             kept: VecDeque::new(),
             next: 0,
+            highest: Name::default(),
+            answered: VecDeque::new(),
+            doubled_until: None,
             bytes: 0,
             run: None,
             again: BackOff::new(AGAIN, AGAIN_MAX, seed),
@@ -152,7 +175,12 @@ impl Sender {
 
     /// Takes an event over.
     pub(crate) fn give(&mut self, run: u32, event: u64, kind: Kind, payload: Bytes) {
-        self.kept.push_back(Kept { run, event, kind, payload, way: Way::Kept, times: 0 });
+        self.kept.push_back(Kept { run, apart: false, event, kind, payload, way: Way::Kept, times: 0 });
+    }
+
+    /// Takes a fragment over whose number is another's, to be given for the quarantine.
+    pub(crate) fn give_apart(&mut self, run: u32, event: u64, payload: Bytes) {
+        self.kept.push_back(Kept { run, apart: true, event, kind: Kind::Event, payload, way: Way::Kept, times: 0 });
     }
 
     /// Handles an input for the connection.
@@ -183,7 +211,7 @@ impl Sender {
     fn say_hello(&mut self, now: Instant) {
         let hello = Hello {
             role: self.config.role,
-            flags: 0,
+            flags: if self.config.datagram.is_some() { FLAG_COMPARES } else { 0 },
             number: self.config.number,
             credits: 0,
             window: 0,
@@ -234,6 +262,7 @@ impl Sender {
                 self.lines.look_by(PEER, now + self.config.silence / 4);
                 self.again.succeeded();
                 self.draining = false;
+                self.flow.says_what = hello.flags & FLAG_COMPARES != 0;
                 told(SenderEvent::Joined(hello));
                 Ok(())
             }
@@ -251,13 +280,13 @@ impl Sender {
                 Ok(())
             }
             Message::Lacks(run, event, parts) => {
-                if let Some(index) = self.sent(run, event) {
+                if let Some(index) = self.sent(run, event, false) {
                     self.lacks(now, index, parts);
                 }
                 Ok(())
             }
             Message::Here(run, event) if self.config.datagram.is_some() => {
-                if let Some(index) = self.sent(run, event) {
+                if let Some(index) = self.sent(run, event, false) {
                     self.arrived(now, index);
                 }
                 Ok(())
@@ -272,12 +301,12 @@ impl Sender {
     }
 
     /// Returns the place of an event that was sent over this connection.
-    fn sent(&self, run: u32, event: u64) -> Option<usize> {
-        self.kept.iter().take(self.next).position(|kept| kept.event == event && kept.run == run)
+    fn sent(&self, run: u32, event: u64, apart: bool) -> Option<usize> {
+        self.kept.iter().take(self.next).position(|kept| kept.name() == (run, event, apart))
     }
 
     fn token(&mut self, now: Instant, token: Token, told: &mut impl FnMut(SenderEvent)) -> Result<(), Error> {
-        let index = match (self.sent(token.run, token.event), self.config.datagram) {
+        let index = match (self.sent(token.run, token.event, token.is_apart()), self.config.datagram) {
             (Some(index), None) => index,
             (Some(index), Some(_)) => {
                 self.arrived(now, index);
@@ -288,6 +317,9 @@ impl Sender {
             (None, None) => return Err(Error::Unasked { event: token.event }),
         };
         let Some(kept) = self.kept.remove(index) else { return Ok(()) };
+        if self.config.datagram.is_some() {
+            self.answered.push_back((now, kept.name()));
+        }
         self.next -= 1;
         if let Some(amid) = &mut self.amid
             && amid.index > index
@@ -334,6 +366,7 @@ impl Sender {
         out: &mut Outbox,
         told: &mut impl FnMut(SenderEvent),
     ) -> Option<Output<E>> {
+        self.doubled_until = None;
         if let Some(output) = self.lines.poll(out) {
             return Some(output);
         }
@@ -373,8 +406,13 @@ impl Sender {
                 break;
             }
             // It would end the connection each time that it is tried.
-            told(SenderEvent::TooLarge { run: kept.run, event: kept.event, size, max });
+            let Kept { run, event, apart, .. } = *kept;
+            told(SenderEvent::TooLarge { run, event, size, max, apart });
             self.kept.remove(self.next);
+        }
+        if self.is_doubled(now) {
+            self.doubled_until = self.answered.front().map(|(at, _)| *at + ANSWERED);
+            return None;
         }
         if self.config.datagram.is_some() {
             if self.amid.is_some() || !self.may_begin(self.next) {
@@ -386,9 +424,10 @@ impl Sender {
             return self.segment(now, out).then_some(Output::Send(PEER));
         }
         let kept = &self.kept[self.next];
-        if self.run != Some(kept.run) {
-            self.run = Some(kept.run);
-            out.copy(&Header::new(Kind::Run, 0, u64::from(kept.run)).encode());
+        let run = u64::from(kept.run) | if kept.apart { APART } else { 0 };
+        if self.run != Some(run) {
+            self.run = Some(run);
+            out.copy(&Header::new(Kind::Run, 0, run).encode());
         }
         out.copy(&Header::new(kept.kind, kept.payload.len() as u32, kept.event).encode());
         out.share(kept.payload.clone());
@@ -397,10 +436,27 @@ impl Sender {
         Some(Output::Send(PEER))
     }
 
+    /// Tells whether an event with the number of the next one is without its token: which of the two a token is for could not
+    /// be told.
+    fn is_doubled(&mut self, now: Instant) -> bool {
+        while self.answered.front().is_some_and(|(at, _)| *at + ANSWERED <= now) {
+            self.answered.pop_front();
+        }
+        let name = self.kept[self.next].name();
+        if name > self.highest || (self.next == 0 && self.answered.is_empty()) {
+            self.highest = name;
+            return false;
+        }
+        let sent = self.kept.iter().take(self.next).map(Kept::name);
+        let known = sent.chain(self.answered.iter().map(|(_, name)| *name));
+        self.highest = known.clone().max().unwrap_or_default().max(name);
+        known.clone().any(|other| other == name)
+    }
+
     /// Returns when there is something to be done without any input.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let datagrams = matches!(self.state, State::Ready { .. }).then(|| self.datagrams_due()).flatten();
-        [self.timers.next(), self.lines.next_look(), datagrams].into_iter().flatten().min()
+        [self.timers.next(), self.lines.next_look(), datagrams, self.doubled_until].into_iter().flatten().min()
     }
 
     /// Ends the connection in order.

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::sender::{Sender, SenderConfig, SenderEvent};
 use crate::supply::{Next, Supply};
-use crate::wire::{FLAG_DUPLICATE, Hello, Kind, Role, Verdict};
+use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Hello, Kind, Role, Token, Verdict};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -70,6 +70,8 @@ pub enum Event {
         verdict: Verdict,
         /// Whether it had been given before.
         duplicate: bool,
+        /// Whether its number is that of another event, for which it is in quarantine.
+        conflict: bool,
     },
     /// An event that the far end does not take because of its size: it is not given.
     TooLarge {
@@ -160,8 +162,10 @@ impl<S: Supply> Source<S> {
             SenderEvent::TooLarge { event, size, max, .. } => Event::TooLarge { event, size, max },
             SenderEvent::Answered(token) => {
                 *answered += 1;
-                let duplicate = token.flags & FLAG_DUPLICATE != 0;
-                Event::Answered { run: token.run, event: token.event, verdict: token.verdict, duplicate }
+                let Token { run, event, verdict, flags, .. } = token;
+                let conflict = flags & FLAG_CONFLICT != 0;
+                let duplicate = flags & FLAG_DUPLICATE != 0 && !conflict;
+                Event::Answered { run, event, verdict, duplicate, conflict }
             }
         });
     }

@@ -12,7 +12,7 @@
 //! | 0..12 | header | of kind TOKEN; value is the event's number |
 //! | 12 | verdict | one of [`Verdict`] |
 //! | 13 | credits | events that may be sent for this token, usually 1 |
-//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event |
+//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event; bit 2: its number is another's |
 //! | 15 | reserved | 0 |
 //! | 16..20 | run | the run that the event belongs to |
 //! | 20..24 | waited | microseconds from the event's arrival to the start of its decision |
@@ -31,7 +31,7 @@
 //!
 //! A builder answers a whole fragment with HERE: the header, whose value is the event's number, and 4 bytes of its run. A
 //! segment without data asks for that answer, or for the token, or for LACKS: as HERE, and behind it the parts that have not
-//! come, offset and end of each in 4 bytes.
+//! come, offset and end of each in 4 bytes. Its offset is the fragment's CRC-32 where both have greeted with [`FLAG_COMPARES`].
 //!
 //! HELLO is each side's first message. Its body has 36 bytes, of which a reader skips what it does not know:
 //!
@@ -39,7 +39,7 @@
 //! |---|---|---|
 //! | 0..2 | version | of this wire |
 //! | 2 | role | one of [`Role`] |
-//! | 3 | flags | bit 0: this side sends no tokens |
+//! | 3 | flags | bit 0: this side sends no tokens; bit 1, over datagrams: it compares by checksums, or says them |
 //! | 4..8 | number | which source, builder or node it is |
 //! | 8..12 | credits | events that may be unanswered towards this side; 0 for one that takes none |
 //! | 12..20 | window | bytes of events that may be, 0 for no bound |
@@ -86,7 +86,8 @@ codes! {
         Skip = 4,
         /// The answer to one event.
         Token = 5,
-        /// The events behind this message belong to the run of this value.
+        /// The events behind this message belong to the run of this value; with [`APART`], they are fragments for the
+        /// quarantine.
         Run = 6,
         /// Are you there? Answer with the same value.
         Ping = 7,
@@ -180,6 +181,12 @@ codes! {
 pub const FLAG_DUPLICATE: u8 = 1;
 /// The token's data is to be stored instead of the event.
 pub const FLAG_OUTPUT: u8 = 2;
+/// The event was given under the number of another one, and is in quarantine. With [`FLAG_DUPLICATE`]: what was given apart.
+pub const FLAG_CONFLICT: u8 = 4;
+
+/// A bit in the value of a builder's RUN: behind it are fragments under numbers that other data of their sources have, each
+/// like an event that is built of it alone.
+pub const APART: u64 = 1 << 32;
 
 /// The first 28 bytes of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,6 +214,13 @@ impl Token {
     #[must_use]
     pub const fn answer(run: u32, event: u64, verdict: Verdict, flags: u8) -> Self {
         Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 }
+    }
+
+    /// Tells whether the token answers what a builder gave behind [`APART`].
+    #[must_use]
+    pub const fn is_apart(&self) -> bool {
+        const BOTH: u8 = FLAG_CONFLICT | FLAG_DUPLICATE;
+        self.flags & BOTH == BOTH
     }
 
     /// Reads a token.
@@ -256,7 +270,7 @@ pub struct Segment {
     pub source: u32,
     /// Kind of the fragment: [`Kind::Event`], [`Kind::Partial`] or [`Kind::Skip`].
     pub kind: Kind,
-    /// Where in the fragment the data belongs.
+    /// Where in the fragment the data belongs; without data, the fragment's checksum, or 0.
     pub offset: u32,
     /// Bytes of the fragment.
     pub total: u32,
@@ -284,7 +298,7 @@ impl Segment {
         let kind =
             kind.filter(|_| header.kind == Kind::Segment).ok_or(Error::Unexpected { kind: header.kind.code() })?;
         let (total, length) = (word & LENGTH_MAX, header.length);
-        if offset.checked_add(length).is_none_or(|end| end > total) {
+        if length > 0 && offset.checked_add(length).is_none_or(|end| end > total) {
             return Err(Error::TooLarge { size: offset.saturating_add(length), max: total });
         }
         Ok(Segment { event: header.value, run, source, kind, offset, total, length })
@@ -321,12 +335,15 @@ codes! {
 /// This side sends no tokens. Of a node of a measurement only: what it is given counts as rejected.
 pub const FLAG_NO_TOKENS: u8 = 1;
 
+/// Over datagrams: this builder compares what comes, or this source says what it asks for.
+pub const FLAG_COMPARES: u8 = 2;
+
 /// The greeting of a side: its role, and how much it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// The role of the side.
     pub role: Role,
-    /// [`FLAG_NO_TOKENS`].
+    /// [`FLAG_NO_TOKENS`], [`FLAG_COMPARES`].
     pub flags: u8,
     /// Which of its kind.
     pub number: u32,

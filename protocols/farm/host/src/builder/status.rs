@@ -77,6 +77,9 @@ pub struct Fragments {
     pub late: u64,
     /// Fragments that came again.
     pub duplicate: u64,
+    /// Fragments, and built events, under the numbers of others, for the quarantine.
+    #[serde(default)]
+    pub conflicts: u64,
     /// Fragments that belong to no event.
     pub unexpected: u64,
 }
@@ -123,6 +126,7 @@ impl BuilderStatus {
             lost_fragments,
             late_fragments,
             duplicate_fragments,
+            conflicts,
             unexpected_fragments,
             answered,
             duplicates,
@@ -152,6 +156,7 @@ impl BuilderStatus {
                 lost: lost_fragments,
                 late: late_fragments,
                 duplicate: duplicate_fragments,
+                conflicts,
                 unexpected: unexpected_fragments,
             },
             datagrams: Datagrams { bad: bad_datagrams },
@@ -185,7 +190,7 @@ impl BuilderStatus {
     #[must_use]
     pub fn text(&self) -> String {
         let BuiltEvents { complete, incomplete, open, waiting, answered: _, duplicates } = self.events;
-        let Fragments { taken_in, lost, late, duplicate, unexpected } = self.fragments;
+        let Fragments { taken_in, lost, late, duplicate, conflicts, unexpected } = self.fragments;
         let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
         let mut text = format!("builder: {}, up {}\n", self.state, seconds(self.uptime_s));
         let _ = writeln!(
@@ -197,6 +202,9 @@ impl BuilderStatus {
         let _ = writeln!(text, "{complete} events complete, {incomplete} incomplete, {open} open, {waiting} waiting");
         if duplicates > 0 {
             let _ = writeln!(text, "{duplicates} events the controller had already");
+        }
+        if conflicts > 0 {
+            let _ = writeln!(text, "{conflicts} FRAGMENTS OR EVENTS IN QUARANTINE HAVE THE NUMBERS OF OTHERS");
         }
         if refused + turned_away + misbehaved > 0 {
             let _ = writeln!(
@@ -213,7 +221,7 @@ impl BuilderStatus {
     /// Adds the metrics of a builder.
     pub fn write_metrics(&self, to: &mut Exposition) {
         let BuiltEvents { complete, incomplete, open, waiting, answered, duplicates } = self.events;
-        let Fragments { taken_in, lost, late, duplicate, unexpected } = self.fragments;
+        let Fragments { taken_in, lost, late, duplicate, conflicts, unexpected } = self.fragments;
         let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
         for (name, help, count) in [
             ("farm_builder_events_complete_total", "Events given on with all their fragments.", complete),
@@ -225,6 +233,11 @@ impl BuilderStatus {
             ("farm_builder_fragments_lost_total", "Fragments that did not come in time.", lost),
             ("farm_builder_fragments_late_total", "Fragments whose event had gone on without them.", late),
             ("farm_builder_fragments_duplicate_total", "Fragments that came again.", duplicate),
+            (
+                "farm_builder_conflicts_total",
+                "Fragments, and built events, in quarantine because others have their numbers.",
+                conflicts,
+            ),
             ("farm_builder_fragments_unexpected_total", "Fragments that belong to no event.", unexpected),
             (
                 "farm_builder_datagrams_bad_total",
@@ -280,6 +293,7 @@ mod tests {
             lost_fragments: next(),
             late_fragments: next(),
             duplicate_fragments: next(),
+            conflicts: next(),
             unexpected_fragments: next(),
             answered: next(),
             duplicates: next(),

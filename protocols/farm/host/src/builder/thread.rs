@@ -4,6 +4,7 @@ use hodo_farm::Builder;
 use hodo_farm::builder::{Command, Event};
 use hodo_io::{Attendant, Snapshot};
 use hodo_machine::{Address, Instant};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub struct BuilderThread {
     /// Incomplete events since the last line about them.
     pub incomplete: u64,
     pub told_at: Instant,
+    /// Sources that have given other data under numbers of theirs, as far as the log has told.
+    pub conflicting: BTreeSet<u32>,
     /// Events that the controller would not take, and the most bytes that it takes.
     pub discarded: Arc<Discarded>,
 }
@@ -57,6 +60,15 @@ impl Attendant for BuilderThread {
             }
             Event::Reached(hello) => {
                 tracing::debug!("the controller takes up to {} events", hello.credits);
+            }
+            Event::Conflict { run, event, source } => {
+                if self.conflicting.insert(source) {
+                    // The others are counted: there may be many.
+                    tracing::error!(
+                        "fragment {event} of run {run} from source {source} has the number of a fragment with other data; the \
+                         controller gets it for the quarantine"
+                    );
+                }
             }
             Event::Drained => {}
         }

@@ -75,7 +75,13 @@ pub struct Events {
     pub in_hand: u64,
     /// Events that were offered again.
     pub duplicates: u64,
-    /// Events made by the controller that it had to drop: their run was over, or had too many gaps.
+    /// Those of them that could not be compared with what was given before.
+    #[serde(default)]
+    pub unchecked: u64,
+    /// Events under the numbers of others, which are in quarantine and in no other of these counts.
+    #[serde(default)]
+    pub conflicts: u64,
+    /// Events made by the controller that it had to drop: their run was over, or a source had given their numbers.
     #[serde(default)]
     pub not_taken: u64,
     /// Events that wait for a token.
@@ -279,13 +285,20 @@ impl From<&NodeShare> for NodeStatus {
     }
 }
 
+/// Returns how many connections ended for each reason. The first one stands for none.
+fn by_reason(ended: [u64; hodo_farm::Error::REASONS.len()]) -> BTreeMap<String, u64> {
+    let ended = hodo_farm::Error::REASONS.into_iter().zip(ended).skip(1);
+    ended.map(|(reason, count)| (reason.to_owned(), count)).collect()
+}
+
 impl Status {
     /// Makes the status of a snapshot. It takes every counter apart, so that a new one has to be given a place here.
     #[must_use]
     pub fn new(snapshot: &ControllerSnapshot, policy: Policy, timeline: &[Moment]) -> Status {
         let ControllerSnapshot { now, counts, counters, nodes, gone, store, answers, turned_away, orders: _ } =
             snapshot;
-        let Counts { taken_in, accepted, rejected, quarantined, incomplete, duplicates } = *counts;
+        let Counts { taken_in, accepted, rejected, quarantined, incomplete, duplicates, unchecked, conflicts } =
+            *counts;
         let Counters {
             bytes_in,
             given,
@@ -314,8 +327,6 @@ impl Status {
             state,
             run,
         } = *counters;
-        // The first reason stands for none.
-        let ended = hodo_farm::Error::REASONS.into_iter().zip(ended).skip(1);
         Status {
             run,
             state: state.name().to_owned(),
@@ -331,6 +342,8 @@ impl Status {
                 too_large,
                 in_hand: counts.in_hand(),
                 duplicates,
+                unchecked,
+                conflicts,
                 not_taken,
                 waiting: events_waiting,
                 found_no_token: waited_for_token,
@@ -352,7 +365,7 @@ impl Status {
                 refused,
                 turned_away: *turned_away,
                 misbehaved,
-                ended: ended.map(|(reason, count)| (reason.to_owned(), count)).collect(),
+                ended: by_reason(ended),
             },
             store: store.clone(),
             nodes: nodes.iter().map(NodeStatus::from).collect(),
@@ -408,6 +421,8 @@ pub(crate) mod tests {
             quarantined: next(),
             incomplete: next(),
             duplicates: next(),
+            unchecked: next(),
+            conflicts: next(),
             taken_in: 10_000,
         };
         let counters = Counters {

@@ -32,7 +32,13 @@ impl Status {
             seconds(self.dead_time_s),
             100.0 * self.dead_time_s / self.uptime_s.max(1e-9)
         );
-        let Events { partial, too_large, .. } = self.events;
+        let Events { partial, too_large, unchecked, conflicts, .. } = self.events;
+        if conflicts > 0 {
+            let _ = writeln!(text, "{conflicts} EVENTS IN QUARANTINE HAVE THE NUMBERS OF EVENTS WITH OTHER DATA");
+        }
+        if unchecked > 0 {
+            let _ = writeln!(text, "{unchecked} of the duplicates could not be compared with what was given before");
+        }
         if partial > 0 {
             let _ = writeln!(text, "{partial} of the accepted, rejected and quarantined events were partial");
         }
@@ -45,7 +51,7 @@ impl Status {
         if self.events.not_taken > 0 {
             let _ = writeln!(
                 text,
-                "{} events of the controller's own were dropped: their run was over, or had too many gaps",
+                "{} events of the controller's own were dropped: their run was over, or a source had given their numbers",
                 self.events.not_taken
             );
         }
@@ -112,6 +118,7 @@ mod tests {
         (snapshot.counts.taken_in, snapshot.counts.accepted) = (5000, 1001);
         (snapshot.turned_away, snapshot.counters.refused, snapshot.counters.misbehaved) = (7, 0, 2);
         snapshot.counters.not_taken = 11;
+        (snapshot.counts.conflicts, snapshot.counts.unchecked) = (14, 15);
         (snapshot.counters.partial, snapshot.counters.too_large) = (12, 13);
         let mut status = Status::new(&snapshot, Policy::TokenFifo, &[]);
         let decided = status.events.decided() as f64;
@@ -125,6 +132,8 @@ mod tests {
             "\n12 of the accepted, rejected and quarantined events were partial\n",
             "\n13 of the quarantined events were larger than any node takes",
             "\n11 events of the controller's own were dropped",
+            "\n14 EVENTS IN QUARANTINE HAVE THE NUMBERS OF EVENTS WITH OTHER DATA\n",
+            "\n15 of the duplicates could not be compared",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }

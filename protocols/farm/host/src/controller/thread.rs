@@ -3,14 +3,14 @@ use super::orders::Orders;
 use super::snapshot::ControllerSnapshot;
 use super::storage::StorageQueue;
 use crate::Error;
-use hodo_daemon::Rounds;
+use hodo_daemon::{Health, Rounds};
 use hodo_farm::Controller;
 use hodo_farm::controller::{Command, Counters, Event, Final, NodeShare};
-use hodo_farm::wire::Hello;
+use hodo_farm::wire::{Hello, Role};
 use hodo_io::{Attendant, Snapshot};
 use hodo_machine::Instant;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,6 +32,7 @@ pub struct ControllerThread {
     pub decided: Arc<Mutex<Decided>>,
     /// Orders of the operator.
     pub orders: Arc<Orders>,
+    pub health: Arc<Health>,
     pub state: ThreadState,
 }
 
@@ -48,6 +49,10 @@ pub struct ThreadState {
     decided: Cell<Decided>,
     /// The most bytes that a node takes, as of the last event that was larger.
     takes_max: u32,
+    /// Givers of data under the numbers of other events, as far as the log has told.
+    conflicting: BTreeSet<(Role, u32)>,
+    /// Whether the log has told of events that could not be compared with what was given before.
+    told_of_unchecked: bool,
     /// Totals of nodes that have disconnected, by their numbers.
     gone: BTreeMap<u32, NodeShare>,
 }
@@ -63,6 +68,8 @@ pub struct Decided {
     pub too_large: u64,
     /// The most bytes that a node takes, if there are any of those.
     pub takes_max: u32,
+    /// Events that came to this process under the numbers of others.
+    pub conflicts: u64,
 }
 
 impl Decided {
@@ -70,23 +77,29 @@ impl Decided {
     #[must_use]
     pub fn text(&self) -> String {
         let partial = if self.partial > 0 { format!(", {} of them partial", self.partial) } else { String::new() };
-        format!("{}{partial}", self.events)
+        let conflicts = match self.conflicts {
+            0 => String::new(),
+            events => format!(", {events} more under the numbers of others"),
+        };
+        format!("{}{partial}{conflicts}", self.events)
     }
 
-    /// Checks that some node took each event.
+    /// Checks that some node took each event, and that each had a number of its own.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if an event was larger than any node takes.
+    /// [`Error::Conflicts`] if events had the numbers of others, [`Error::TooLarge`] if one was larger than any node takes.
     pub fn check(&self) -> Result<(), Error> {
-        match self.too_large {
-            0 => Ok(()),
-            events => Err(Error::TooLarge { events, max: self.takes_max }),
+        match (self.conflicts, self.too_large) {
+            (0, 0) => Ok(()),
+            (0, events) => Err(Error::TooLarge { events, max: self.takes_max }),
+            (events, _) => Err(Error::Conflicts { events }),
         }
     }
 
     fn of(controller: &Controller<Made>, takes_max: u32) -> Self {
         let Counters { partial, too_large, .. } = controller.counters();
-        Decided { events: controller.decided(), partial, too_large, takes_max }
+        let conflicts = controller.counts().conflicts;
+        Decided { events: controller.decided(), partial, too_large, takes_max, conflicts }
     }
 
     fn plus(&self, other: &Decided) -> Decided {
@@ -95,11 +108,28 @@ impl Decided {
             partial: self.partial + other.partial,
             too_large: self.too_large + other.too_large,
             takes_max: self.takes_max.max(other.takes_max),
+            conflicts: self.conflicts + other.conflicts,
         }
     }
 }
 
 impl ControllerThread {
+    /// Tells of data under the number of another event: of each giver once, because there may be many.
+    fn conflicts(&mut self, run: u32, event: u64, role: Role, number: u32) {
+        let known = &mut self.state.conflicting;
+        if known.len() >= GONE_MAX || !known.insert((role, number)) {
+            return;
+        }
+        let fate = if self.storage.is_some() { "is in quarantine" } else { "is not kept, as there is no --store" };
+        let what = format!(
+            "event {event} of run {run} from {} {number} has the number of an event with other data, and {fate}; give each \
+             event a number of its own",
+            role.name()
+        );
+        tracing::error!("{what}");
+        self.health.set_wrong(what);
+    }
+
     fn left(&mut self, hello: &Hello, error: &hodo_farm::Error, taken_back: u32, share: Option<NodeShare>) {
         if let Some(share) = share {
             let gone = &mut self.state.gone;
@@ -130,6 +160,7 @@ impl Attendant for ControllerThread {
             }
             Event::Left { hello, error, taken_back, share, .. } => self.left(&hello, &error, taken_back, share),
             Event::Refused(_, error) => tracing::debug!("a connection was refused: {error}"),
+            Event::Conflict { run, event, role, number } => self.conflicts(run, event, role, number),
             Event::Drained => self.state.drained = true,
             Event::TooLarge { event, size, max, .. } => {
                 if self.state.takes_max == 0 {
@@ -176,6 +207,13 @@ impl Attendant for ControllerThread {
             store: self.storage.as_ref().map(StorageQueue::status).unwrap_or_default(),
             ..ControllerSnapshot::of(now, controller)
         });
+        let unchecked = controller.counts().unchecked;
+        if unchecked > 0 && !std::mem::replace(&mut self.state.told_of_unchecked, true) {
+            tracing::warn!(
+                "{unchecked} events were given again and could not be compared with what was given before, which is not known \
+                 any more; more are counted"
+            );
+        }
         self.rounds.look_in(now);
         None
     }

@@ -1,6 +1,7 @@
 use super::Incomplete;
 use crate::Error;
 use crate::ledger::{Ledger, Standing};
+use crate::sums::{Content, Data, Likeness, Sums};
 use crate::wire::{Kind, Verdict};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -13,6 +14,9 @@ pub const FRAGMENT: usize = 8;
 
 /// Bytes that a fragment takes beside its payload.
 pub(crate) const HELD: u64 = 64;
+
+/// Memory for the checksums of fragments, of all sources together.
+const SUMS_MAX: usize = 64 << 20;
 
 /// A run and the number of an event in it.
 pub(crate) type Key = (u32, u64);
@@ -27,7 +31,7 @@ pub(crate) struct Claim {
 }
 
 /// The effect of a fragment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Others are missing.
     Waits,
@@ -35,6 +39,10 @@ pub(crate) enum Outcome {
     Completes,
     /// The event went on without it.
     Late,
+    /// The event went on without it, and has its verdict.
+    TooLate,
+    /// Another fragment of its source has its number: this one is handed back.
+    Conflict(Content, Bytes),
     /// It was here already.
     Duplicate,
     /// The event had its verdict already: there is nothing to wait for.
@@ -74,6 +82,8 @@ pub(crate) struct Assembly {
     not_before: Instant,
     /// Bytes of each source's fragments.
     in_hand: Vec<u64>,
+    /// Checksums of fragments.
+    sums: Sums,
     open: usize,
 }
 
@@ -91,6 +101,8 @@ enum Fragment {
     Missing,
     /// The source has none of this event.
     Skipped,
+    /// It came when the event had gone on without it.
+    Late,
     Here {
         payload: Bytes,
         length: u32,
@@ -108,6 +120,7 @@ impl Assembly {
             timers: Timers::default(),
             not_before: Instant::ZERO,
             in_hand: alloc::vec![0; sources as usize],
+            sums: Sums::new(SUMS_MAX),
             open: 0,
         }
     }
@@ -162,28 +175,42 @@ impl Assembly {
     ) -> Result<Outcome, Error> {
         let index = claim.source as usize;
         let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind.code() })?;
-        match self.ledger.offer(claim.source, run, event)? {
-            Standing::Decided => return Ok(Outcome::Decided),
-            Standing::InHand => {}
-            Standing::New => {
-                let fragments = alloc::vec![Fragment::Missing; self.sources as usize];
-                let event_in_hand = InHand { fragments, missing: self.sources, is_given: false, claims: Vec::new() };
-                self.events.insert((run, event), event_in_hand);
-                self.timers.arm((run, event), now + self.patience);
-                self.open += 1;
+        let content = if kind == Kind::Skip { Content::Nothing } else { Content::of(&payload) };
+        let (standing, _) = self.ledger.offer(claim.source, run, event, Data::Part)?;
+        let likeness = self.sums.compare_part((run, event), claim.source, content);
+        if !self.events.contains_key(&(run, event)) {
+            // The controller knows more than a builder that came later, or that has forgotten it: it is built again.
+            match likeness {
+                Likeness::Same if standing != Standing::New => return Ok(Outcome::Decided),
+                Likeness::Late => return Ok(Outcome::TooLate),
+                Likeness::Other => return Ok(Outcome::Conflict(content, payload)),
+                Likeness::Same | Likeness::Unknown => {}
             }
+            let fragments = alloc::vec![Fragment::Missing; self.sources as usize];
+            let event_in_hand = InHand { fragments, missing: self.sources, is_given: false, claims: Vec::new() };
+            self.events.insert((run, event), event_in_hand);
+            self.timers.arm((run, event), now + self.patience);
+            self.open += 1;
         }
         let Some(in_hand) = self.events.get_mut(&(run, event)) else { return Ok(Outcome::Decided) };
-        in_hand.claims.push(claim);
         let place = &mut in_hand.fragments[index];
-        if !matches!(place, Fragment::Missing) {
-            return Ok(Outcome::Duplicate);
+        match place {
+            Fragment::Missing => {}
+            Fragment::Here { .. } | Fragment::Skipped if likeness == Likeness::Other => {
+                return Ok(Outcome::Conflict(content, payload));
+            }
+            Fragment::Here { .. } | Fragment::Skipped | Fragment::Late => {
+                in_hand.claims.push(claim);
+                return Ok(Outcome::Duplicate);
+            }
         }
+        in_hand.claims.push(claim);
         if in_hand.is_given {
             // So that it is late once, and a duplicate from then on.
-            *place = Fragment::Skipped;
+            *place = Fragment::Late;
             return Ok(Outcome::Late);
         }
+        self.sums.enter_part((run, event), claim.source, content);
         *place = match kind {
             Kind::Skip => Fragment::Skipped,
             _ => {
@@ -193,6 +220,25 @@ impl Assembly {
         };
         in_hand.missing -= 1;
         Ok(if in_hand.missing == 0 { Outcome::Completes } else { Outcome::Waits })
+    }
+
+    /// Compares a fragment with what its source has under this number.
+    pub(crate) fn compare(&self, key: Key, source: u32, content: Content) -> Likeness {
+        self.sums.compare_part(key, source, content)
+    }
+
+    /// Counts the bytes of a fragment that is not of the event of its number, until [`Assembly::apart_is_over`].
+    pub(crate) fn set_apart(&mut self, claim: &Claim) {
+        if let Some(held) = self.in_hand.get_mut(claim.source as usize) {
+            *held += u64::from(claim.length) + HELD;
+        }
+    }
+
+    /// Forgets such a fragment, which is stored.
+    pub(crate) fn apart_is_over(&mut self, claim: &Claim) {
+        if let Some(held) = self.in_hand.get_mut(claim.source as usize) {
+            *held = held.saturating_sub(u64::from(claim.length) + HELD);
+        }
     }
 
     /// Forgets the claims of an event that are of connections which are gone.
@@ -230,7 +276,7 @@ impl Assembly {
                     size += FRAGMENT + payload.len();
                     is_whole &= !partial;
                 }
-                Fragment::Missing | Fragment::Skipped => missing += 1,
+                Fragment::Missing | Fragment::Skipped | Fragment::Late => missing += 1,
             }
         }
         if missing == self.sources || (missing > 0 && incomplete == Incomplete::Drop) {
@@ -239,10 +285,8 @@ impl Assembly {
         }
         let mut bytes = BytesMut::with_capacity(size);
         for (number, fragment) in (0..).zip(&in_hand.fragments) {
-            if let Fragment::Here { payload, length, .. } = fragment {
-                bytes.put_u32_le(number);
-                bytes.put_u32_le(*length);
-                bytes.put_slice(payload);
+            if let Fragment::Here { payload, .. } = fragment {
+                put(number, payload, &mut bytes);
             }
         }
         in_hand.let_go();
@@ -250,17 +294,39 @@ impl Assembly {
         Some(Built { kind, payload: bytes.freeze(), missing })
     }
 
-    /// Enters the verdict on an event, and returns the claims of those who are to be told.
-    pub(crate) fn decide(&mut self, (run, event): Key, verdict: Verdict) -> Vec<Claim> {
-        let Some(in_hand) = self.events.remove(&(run, event)) else { return Vec::new() };
+    /// Enters the verdict on an event, and returns the claims of those who are to be told, each with its verdict: who was
+    /// late has no part in that of the event.
+    pub(crate) fn decide(&mut self, (run, event): Key, verdict: Verdict) -> Vec<(Claim, Verdict)> {
+        let Some(InHand { fragments, claims, .. }) = self.events.remove(&(run, event)) else { return Vec::new() };
         self.ledger.decide(run, event, verdict);
-        for (fragment, held) in in_hand.fragments.iter().zip(&mut self.in_hand) {
-            if let Fragment::Here { length, .. } = fragment {
-                *held = held.saturating_sub(u64::from(*length) + HELD);
+        for ((source, fragment), held) in (0..).zip(&fragments).zip(&mut self.in_hand) {
+            match fragment {
+                Fragment::Here { length, .. } => *held = held.saturating_sub(u64::from(*length) + HELD),
+                Fragment::Missing | Fragment::Late => {
+                    self.sums.enter_part((run, event), source, Content::Missing);
+                }
+                Fragment::Skipped => {}
             }
         }
-        in_hand.claims
+        let of = |claim: &Claim| match fragments.get(claim.source as usize) {
+            Some(Fragment::Late) => Verdict::Incomplete,
+            _ => verdict,
+        };
+        claims.into_iter().map(|claim| (claim, of(&claim))).collect()
     }
+}
+
+/// Returns an event of one fragment.
+pub(crate) fn alone(source: u32, payload: &Bytes) -> Bytes {
+    let mut bytes = BytesMut::with_capacity(FRAGMENT + payload.len());
+    put(source, payload, &mut bytes);
+    bytes.freeze()
+}
+
+fn put(source: u32, payload: &Bytes, into: &mut BytesMut) {
+    into.put_u32_le(source);
+    into.put_u32_le(payload.len() as u32);
+    into.put_slice(payload);
 }
 
 impl InHand {

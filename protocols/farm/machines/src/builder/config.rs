@@ -122,6 +122,15 @@ pub enum Event {
         /// The controller's bound.
         max: u32,
     },
+    /// A source gave other data under the number of a fragment of its own: they are on their way to the quarantine.
+    Conflict {
+        /// The run of the event.
+        run: u32,
+        /// The number of the event.
+        event: u64,
+        /// The number of the source.
+        source: u32,
+    },
     /// Every event that was given on has its verdict, and no fragment will come.
     Drained,
 }
@@ -143,6 +152,8 @@ pub struct Counters {
     pub late_fragments: u64,
     /// Fragments that came again.
     pub duplicate_fragments: u64,
+    /// Fragments, and built events, whose numbers were those of others.
+    pub conflicts: u64,
     /// Fragments of runs that are over, or with too many gaps before them.
     pub unexpected_fragments: u64,
     /// Events with their verdict.

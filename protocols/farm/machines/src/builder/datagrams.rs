@@ -1,8 +1,14 @@
-use super::assembly::{Claim, Known};
+use super::assembly::{Claim, Key, Known};
 use super::{Builder, Member, source};
 use crate::Error;
 use crate::inbound::{Inbound, Message};
-use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token, Verdict};
+use crate::sums::{Content, Likeness};
+use crate::wire::{
+    FLAG_COMPARES, FLAG_CONFLICT, FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token, Verdict,
+};
+use alloc::vec::Vec;
+use bytes::Bytes;
+use core::ops::Range;
 use hodo_machine::{Instant, Peer};
 
 impl Builder {
@@ -69,28 +75,13 @@ impl Builder {
         // One without data only asks for what is here.
         let is_fragment = !data.is_empty() || total == 0;
         let claim = Claim { source: segment.source, peer, serial: giver.serial, length: total };
-        match self.assembly.knows((run, event), &claim) {
-            Known::No => {}
-            // The first segment speaks for the others.
-            Known::Here | Known::Decided if segment.offset > 0 => return Ok(()),
-            Known::Here => {
-                self.counters.duplicate_fragments += u64::from(is_fragment);
-                self.assembly.claim((run, event), claim);
-                self.lines.say(peer, &Lacks::here(run, event).encode());
-                return self.lines.check_owed(peer);
-            }
-            Known::Decided => {
-                // Its token was lost, or that of the connection before.
-                self.counters.duplicate_fragments += u64::from(is_fragment);
-                let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
-                self.lines.say(peer, &token.encode());
-                return self.lines.check_owed(peer);
-            }
+        let known = self.assembly.knows((run, event), &claim);
+        if known != Known::No {
+            return self.known_segment(known, &segment, data, claim);
         }
         if !is_fragment {
             let parts = self.segments.lacking(&segment);
-            self.lines.say(peer, &Lacks { run, event, parts }.encode());
-            return self.lines.check_owed(peer);
+            return self.say_lacks(&claim, (run, event), parts);
         }
         let (credits, window) = (self.config.source_credits, self.config.window());
         let Some(payload) = self.segments.offer(&segment, data, credits, window) else { return Ok(()) };
@@ -111,5 +102,92 @@ impl Builder {
             Err(error) => self.end(peer, error),
         }
         outcome
+    }
+
+    /// Takes a segment of a fragment that is known, or of other data under its number.
+    fn known_segment(&mut self, known: Known, segment: &Segment, data: &[u8], claim: Claim) -> Result<(), Error> {
+        let key = (segment.run, segment.event);
+        let (is_question, says_what) = (data.is_empty() && segment.total > 0, self.says_what(&claim));
+        let (content, payload) = if is_question && says_what {
+            (Content::Sum(segment.offset), self.doubtful.take_whole(segment))
+        } else if is_question {
+            // It does not say what it asks for, but what is lacking it gives.
+            match self.doubtful.ask(segment) {
+                Some(parts) => return self.say_lacks(&claim, key, parts),
+                None => (Content::Nothing, None),
+            }
+        } else {
+            // As much as is on its way, and as much that was late.
+            let (credits, window) = (2 * self.config.source_credits, 2 * self.config.window());
+            let Some(payload) = self.doubtful.insist(segment, data, credits, window) else { return Ok(()) };
+            (if segment.kind == Kind::Skip { Content::Nothing } else { Content::of(&payload) }, Some(payload))
+        };
+        match self.assembly.compare(key, claim.source, content) {
+            Likeness::Other => {}
+            Likeness::Late => {
+                self.counters.late_fragments += u64::from(!is_question);
+                let token = Token::answer(key.0, key.1, Verdict::Incomplete, 0);
+                self.lines.say(claim.peer, &token.encode());
+                return self.lines.check_owed(claim.peer);
+            }
+            Likeness::Same | Likeness::Unknown => {
+                self.counters.duplicate_fragments += u64::from(!is_question);
+                return self.say_known(known, &claim, key);
+            }
+        }
+        match (self.apart_of(key, claim.source, content), payload) {
+            (Some(Known::Here), _) => self.lines.say(claim.peer, &Lacks::here(key.0, key.1).encode()),
+            (Some(_), _) => {
+                let token = Token::answer(key.0, key.1, Verdict::Quarantined, FLAG_CONFLICT);
+                self.lines.say(claim.peer, &token.encode());
+            }
+            // Parts of both may be in it: whether it is as it was given, the source says when it asks.
+            (None, Some(payload)) if says_what && !is_question => self.doubtful.put_back(segment, payload),
+            (None, Some(payload)) if !says_what || Content::of(&payload) == content => {
+                return self.other_fragment(key, claim, content, &payload);
+            }
+            (None, _) => {
+                let parts = self.doubtful.lacking(segment);
+                return self.say_lacks(&claim, key, parts);
+            }
+        }
+        self.lines.check_owed(claim.peer)
+    }
+
+    /// Takes a whole fragment that is not of the event of its number.
+    fn other_fragment(&mut self, key: Key, claim: Claim, content: Content, payload: &Bytes) -> Result<(), Error> {
+        let Some(giver) = source(&mut self.lines, claim.peer, claim.serial) else { return Ok(()) };
+        if let Err(error) = giver.enter(claim.length) {
+            // It is let go, and comes again.
+            giver.answered(claim.length);
+            return Err(error);
+        }
+        self.counters.fragments += 1;
+        self.counters.bytes_in += u64::from(claim.length);
+        self.set_apart(key, claim, content, payload);
+        self.lines.say(claim.peer, &Lacks::here(key.0, key.1).encode());
+        self.lines.check_owed(claim.peer)
+    }
+
+    /// Tells whether a source says what it asks for.
+    fn says_what(&mut self, claim: &Claim) -> bool {
+        source(&mut self.lines, claim.peer, claim.serial).is_some_and(|giver| giver.hello.flags & FLAG_COMPARES != 0)
+    }
+
+    fn say_lacks(&mut self, claim: &Claim, (run, event): Key, parts: Vec<Range<u32>>) -> Result<(), Error> {
+        self.lines.say(claim.peer, &Lacks { run, event, parts }.encode());
+        self.lines.check_owed(claim.peer)
+    }
+
+    /// Tells a source that its fragment is known: the token was lost, or is still to come.
+    fn say_known(&mut self, known: Known, claim: &Claim, (run, event): Key) -> Result<(), Error> {
+        if known == Known::Decided {
+            let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
+            self.lines.say(claim.peer, &token.encode());
+        } else {
+            self.assembly.claim((run, event), *claim);
+            self.lines.say(claim.peer, &Lacks::here(run, event).encode());
+        }
+        self.lines.check_owed(claim.peer)
     }
 }

@@ -3,7 +3,7 @@ use super::{Builder, Event, Member, source};
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
-use crate::wire::{FLAG_DUPLICATE, Header, Hello, Kind, Role, Verdict};
+use crate::wire::{FLAG_COMPARES, FLAG_DUPLICATE, Header, Hello, Kind, Role, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Closed, Instant, Peer};
 
@@ -55,20 +55,29 @@ impl Builder {
         }
     }
 
-    /// Takes the greeting of a source, which replaces an earlier connection of its own.
+    /// Takes the greeting of a source, which replaces an earlier connection of the same instance.
     pub(super) fn source_came(&mut self, now: Instant, peer: Peer, hello: Hello) -> Result<(), Error> {
         if hello.role != Role::Source {
             return Err(Error::WrongRole { role: hello.role });
         }
         let (number, sources) = (hello.number, self.config.sources);
         let place = self.places.get_mut(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
-        if let Some(before) = place.replace(peer).filter(|before| *before != peer) {
+        if let Some(before) = place.filter(|before| *before != peer) {
+            // Of two that are there at once, each would give other data under the same numbers.
+            if matches!(self.lines.at(before).map(|line| &line.state), Some(Member::Source(there)) if there.hello.instance != hello.instance)
+            {
+                return Err(Error::Replaced { number });
+            }
             self.end(before, Error::Replaced { number });
+        }
+        if let Some(place) = self.places.get_mut(number as usize) {
+            *place = Some(peer);
         }
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
         let is_draining = self.draining.is_some() || self.sender.is_draining() || !self.assembly.has_runs();
         self.segments.forget(number);
+        self.doubtful.forget(number);
         if let Some(line) = self.lines.at(peer) {
             line.intake = Intake { event_max: self.config.fragment_max, data_max: 0, keep: true };
             let giver = Giver { told_to_drain: is_draining, ..Giver::new(hello, serial, 0, credits, window) };
@@ -86,7 +95,7 @@ impl Builder {
         let (credits, window, is_draining) = (giver.credits, giver.window, giver.told_to_drain);
         let answer = Hello {
             role: Role::Builder,
-            flags: 0,
+            flags: if self.config.datagrams { FLAG_COMPARES } else { 0 },
             number: self.config.number,
             credits,
             window,
@@ -132,6 +141,16 @@ impl Builder {
             Outcome::Decided => {
                 self.counters.duplicate_fragments += 1;
                 self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);
+            }
+            Outcome::TooLate => {
+                self.counters.late_fragments += 1;
+                self.tell(&claim, run, event, Verdict::Incomplete, 0);
+            }
+            Outcome::Conflict(content, payload) => {
+                // It may come again before it has its token, by a new connection.
+                if !self.claim_apart((run, event), claim, content) {
+                    self.set_apart((run, event), claim, content, &payload);
+                }
             }
         }
         self.lines.check_owed(claim.peer)

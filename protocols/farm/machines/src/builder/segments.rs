@@ -8,6 +8,8 @@ use core::ops::Range;
 /// The parts of a fragment that are here and do not touch, at most: each segment looks for its place among them. A segment beyond
 /// them is let go, to be sent again when the first ones have come.
 const PARTS_MAX: usize = 1024;
+/// Questions without an answer after which [`Segments::ask`] forgets a fragment.
+const ASKED_MAX: u8 = 8;
 
 /// A source, a run and an event's number.
 type Key = (u32, u32, u64);
@@ -18,6 +20,7 @@ pub(crate) struct Segments {
     pending: BTreeMap<Key, Pending>,
     /// Fragments of each source that are pending, and bytes of them.
     of_source: BTreeMap<u32, (u32, u64)>,
+    touches: u64,
 }
 
 #[derive(Debug)]
@@ -27,6 +30,10 @@ struct Pending {
     came: Ranges,
     /// Bytes that have come.
     filled: u32,
+    /// Questions for what is lacking since the last that came.
+    asked: u8,
+    /// When the last came, by the count of those that [`Segments::insist`] has taken.
+    touched: u64,
 }
 
 impl Segments {
@@ -45,11 +52,15 @@ impl Segments {
             }
             (*count, *bytes) = (*count + 1, *bytes + u64::from(segment.total));
             let bytes = BytesMut::zeroed(segment.total as usize);
-            self.pending.insert(key, Pending { kind: segment.kind, bytes, came: Ranges::default(), filled: 0 });
+            self.pending.insert(
+                key,
+                Pending { kind: segment.kind, bytes, came: Ranges::default(), filled: 0, asked: 0, touched: 0 },
+            );
         }
         let pending = self.pending.get_mut(&key)?;
-        if pending.bytes.len() != segment.total as usize || pending.kind != segment.kind {
-            // Another program with the same number: what came last is right.
+        let is_whole = pending.filled as usize == pending.bytes.len();
+        if is_whole || pending.bytes.len() != segment.total as usize || pending.kind != segment.kind {
+            // Another program with the same number, or what was put back: what came last is right.
             self.take(&key);
             return self.offer(segment, data, credits, window);
         }
@@ -59,7 +70,11 @@ impl Segments {
             return None;
         }
         pending.bytes.get_mut(start as usize..end as usize)?.copy_from_slice(data);
-        pending.filled += pending.came.insert_range(start..end) as u32;
+        let new = pending.came.insert_range(start..end) as u32;
+        pending.filled += new;
+        if new > 0 {
+            pending.asked = 0;
+        }
         if pending.filled < segment.total {
             return None;
         }
@@ -72,6 +87,55 @@ impl Segments {
             (*count, *bytes) = (*count - 1, *bytes - pending.bytes.len() as u64);
         }
         Some(pending)
+    }
+
+    /// Keeps a fragment that is whole until it is asked for.
+    pub(crate) fn put_back(&mut self, segment: &Segment, payload: Bytes) {
+        let (count, bytes) = self.of_source.entry(segment.source).or_default();
+        (*count, *bytes) = (*count + 1, *bytes + u64::from(segment.total));
+        let (kind, filled, touched) = (segment.kind, segment.total, self.touches);
+        let pending = Pending { kind, bytes: payload.into(), came: Ranges::default(), filled, asked: 0, touched };
+        self.pending.insert((segment.source, segment.run, segment.event), pending);
+    }
+
+    /// Takes a fragment that is whole and was put back.
+    pub(crate) fn take_whole(&mut self, segment: &Segment) -> Option<Bytes> {
+        let key = (segment.source, segment.run, segment.event);
+        let is_whole = self.pending.get(&key).is_some_and(|pending| pending.filled as usize == pending.bytes.len());
+        if is_whole { self.take(&key).map(|pending| pending.bytes.freeze()) } else { None }
+    }
+
+    /// Returns what is lacking of a fragment of which some has come. One that has been asked for many times since then, and does not
+    /// come, is forgotten: what came was late.
+    pub(crate) fn ask(&mut self, segment: &Segment) -> Option<Vec<Range<u32>>> {
+        let key = (segment.source, segment.run, segment.event);
+        let pending = self.pending.get_mut(&key)?;
+        pending.asked += 1;
+        if pending.asked > ASKED_MAX {
+            self.take(&key);
+            return None;
+        }
+        Some(self.lacking(segment))
+    }
+
+    /// Takes a segment in as [`Segments::offer`]; where there is no room, what of its source was left alone for longest makes some.
+    pub(crate) fn insist(&mut self, segment: &Segment, data: &[u8], credits: u32, window: u64) -> Option<Bytes> {
+        let source = segment.source;
+        let key = (source, segment.run, segment.event);
+        self.touches += 1;
+        while !self.pending.contains_key(&key)
+            && let Some((count, bytes)) = self.of_source.get(&source)
+            && (*count >= credits || *bytes + u64::from(segment.total) > window)
+            && let of_source = self.pending.range((source, 0, 0)..=(source, u32::MAX, u64::MAX))
+            && let Some(oldest) = of_source.min_by_key(|(_, pending)| pending.touched).map(|(key, _)| *key)
+        {
+            self.take(&oldest);
+        }
+        let whole = self.offer(segment, data, credits, window);
+        if let Some(pending) = self.pending.get_mut(&key) {
+            pending.touched = self.touches;
+        }
+        whole
     }
 
     /// Returns the first parts of a fragment that have not come.

@@ -134,7 +134,7 @@ fn what_is_missing_is_waited_for_and_then_flagged() {
     rig.say(second, &event(5, b"late"));
     verdict(&mut rig, 5, Verdict::Rejected);
     assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Rejected)]);
-    assert_eq!(rig.tokens(second), [token_of(1, 5, Verdict::Rejected); 2], "who is late gets its token too");
+    assert_eq!(rig.tokens(second), [token_of(1, 5, Verdict::Incomplete); 2], "the verdict is not on who was late");
     let counters = rig.machine.counters();
     assert_eq!((counters.incomplete, counters.lost_fragments, counters.complete), (1, 1, 0));
     assert_eq!((counters.late_fragments, counters.duplicate_fragments), (1, 1));
@@ -177,6 +177,96 @@ fn a_fragment_that_comes_again_is_answered_and_counted() {
     let tokens = rig.tokens(second);
     assert_eq!((tokens.len(), tokens[1].flags), (2, FLAG_DUPLICATE));
     assert_eq!((rig.machine.counters().duplicate_fragments, built(&mut rig).len()), (2, 1));
+}
+
+#[test]
+fn a_fragment_that_is_late_has_no_part_in_a_verdict_that_is_there() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(first, &event(5, b"a"));
+    rig.wait(101 * MILLI, &[UP, first, second]);
+    verdict(&mut rig, 5, Verdict::Accepted);
+    rig.say(second, &event(5, b"late"));
+    assert_eq!(rig.tokens(second), [token_of(1, 5, Verdict::Incomplete)]);
+    assert_eq!((rig.machine.counters().late_fragments, rig.machine.counters().conflicts), (1, 0));
+}
+
+/// Gives other data of the second source under a number of its own, and returns what the controller gets.
+fn gives_other_data(rig: &mut Rig<Builder>, second: Peer) -> Vec<Message> {
+    rig.take(UP);
+    rig.say(second, &event(5, b"other"));
+    rig.say(second, &event(6, b"more"));
+    rig.take(UP)
+}
+
+#[test]
+fn other_data_under_a_number_of_its_source_go_to_the_quarantine() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    rig.say(second, &event(5, b"b"));
+    let early = gives_other_data(&mut rig, second);
+    let apart = b"\x01\0\0\0\x05\0\0\0other";
+    assert!(
+        matches!(&early[..], [Message::Apart(1), Message::Event { kind: Kind::Event, event: 5, payload: Some(bytes), .. }]
+        if bytes[..] == *apart)
+    );
+    assert!(rig.drain_events().contains(&Event::Conflict { run: 1, event: 5, source: 1 }));
+    rig.say(first, &event(5, b"a"));
+    let whole = rig.take(UP);
+    assert!(
+        matches!(&whole[..], [Message::Run(1), Message::Event { event: 5, payload: Some(bytes), .. }] if bytes.len() == 18)
+    );
+    // Each has a token of its own, in any order.
+    let flags = FLAG_CONFLICT | FLAG_DUPLICATE;
+    rig.say(UP, &Token { flags, ..token_of(1, 5, Verdict::Quarantined) }.encode());
+    assert_eq!(
+        (rig.tokens(first), rig.tokens(second)),
+        (vec![], vec![Token { flags: FLAG_CONFLICT, ..token_of(1, 5, Verdict::Quarantined) }])
+    );
+    verdict(&mut rig, 5, Verdict::Accepted);
+    for peer in [first, second] {
+        assert_eq!(rig.tokens(peer), [token_of(1, 5, Verdict::Accepted)]);
+    }
+    // The verdict changes nothing about it.
+    assert!(matches!(gives_other_data(&mut rig, second)[..], [Message::Apart(1), Message::Event { event: 5, .. }]));
+    rig.say(second, &event(5, b"b"));
+    assert_eq!(rig.tokens(second), [Token { flags: FLAG_DUPLICATE, ..token_of(1, 5, Verdict::Rejected) }]);
+    assert_eq!((rig.machine.counters().conflicts, rig.machine.counters().duplicate_fragments), (2, 2));
+    let held = rig.machine.assembly.in_hand(1);
+    rig.say(UP, &Token { flags, ..token_of(1, 5, Verdict::Quarantined) }.encode());
+    assert_eq!(held - rig.machine.assembly.in_hand(1), 5 + 64, "its memory is given back");
+    assert!(rig.machine.apart.is_empty());
+}
+
+#[test]
+fn what_is_for_the_quarantine_is_kept_for_the_next_controller() {
+    let mut rig = builder(config());
+    let [_, second] = sources(&mut rig);
+    rig.say(second, &plain(Kind::Skip, 5));
+    gives_other_data(&mut rig, second);
+    rig.close(UP);
+    rig.wait(100 * MILLI, &[second]);
+    reach(&mut rig);
+    assert!(matches!(rig.take(UP)[..], [Message::Apart(1), Message::Event { event: 5, .. }, ..]));
+}
+
+#[test]
+fn a_second_instance_of_a_source_that_is_there_is_refused() {
+    let mut rig = builder(config());
+    let [first, _] = sources(&mut rig);
+    let other = accepted(9);
+    rig.open(other);
+    rig.say(other, &Hello { instance: 2, ..hello(Role::Source, 0, 0) }.encode());
+    assert_eq!(errors(&mut rig), [Error::Replaced { number: 0 }]);
+    assert!(rig.is_open(first) && !rig.is_open(other));
+    // It may come when the first one is gone, and give again what that has given.
+    rig.say(first, &event(5, b"a"));
+    rig.close(first);
+    rig.open(other);
+    rig.say(other, &Hello { instance: 2, ..hello(Role::Source, 0, 0) }.encode());
+    rig.say(other, &plain(Kind::Run, 1));
+    rig.say(other, &event(5, b"a"));
+    assert_eq!((rig.machine.counters().duplicate_fragments, rig.machine.counters().conflicts), (1, 0));
 }
 
 #[test]
@@ -327,6 +417,11 @@ struct Lossy {
     loss: f64,
     /// Whether the controller decides.
     decides: bool,
+    /// Whether what the builder gives is for the quarantine, and what was.
+    is_apart: bool,
+    apart: Vec<(u64, Vec<u8>)>,
+    /// Events that the source was told to be in conflict.
+    conflicts: Vec<u64>,
     /// Datagrams of segments that the source has sent, and those with data.
     segments: (usize, usize),
 }
@@ -352,14 +447,22 @@ impl Lossy {
             answered: Vec::new(),
             loss,
             decides: true,
+            is_apart: false,
+            apart: Vec::new(),
+            conflicts: Vec::new(),
             segments: (0, 0),
         };
-        for number in 0..30u64 {
-            let payload = vec![number as u8; (number as usize * 137) % 4000].into();
-            let event = crate::source::Command::Event { number, payload };
-            lossy.source.handle(Instant::ZERO, Input::Command(event));
-        }
+        lossy.give(0);
         lossy
+    }
+
+    /// Gives thirty events, of sizes up to 4,000, of which each byte is so much more than the number.
+    fn give(&mut self, more: u8) {
+        for number in 0..30u64 {
+            let payload = vec![number as u8 + more; (number as usize * 137) % 4000].into();
+            let event = crate::source::Command::Event { number, payload };
+            self.source.handle(self.builder.now, Input::Command(event));
+        }
     }
 
     fn send(&mut self, to_builder: bool, bytes: &[u8]) {
@@ -391,8 +494,12 @@ impl Lossy {
                     }
                     self.send(true, &bytes);
                 }
-                Output::Event(crate::source::Event::Answered { event, .. }) => self.answered.push(event),
-                Output::Event(crate::source::Event::Left(error)) => panic!("{error}"),
+                Output::Event(crate::source::Event::Answered { event, conflict, .. }) => {
+                    if conflict { &mut self.conflicts } else { &mut self.answered }.push(event);
+                }
+                Output::Event(crate::source::Event::Left(error)) => {
+                    panic!("{error}: {:?} {:?} {:?}", self.answered, self.conflicts, self.builder.machine.counters())
+                }
                 Output::Event(_) => {}
                 Output::Open(peer, address) => {
                     self.source.handle(now, Input::Opened(peer, &Ends::new(Address::Node(0), address)));
@@ -413,16 +520,36 @@ impl Lossy {
                 Message::Pong => plain(Kind::Pong, 0),
                 Message::Here(run, event) => crate::wire::Lacks::here(run, event).encode(),
                 Message::Lacks(run, event, parts) => crate::wire::Lacks { run, event, parts }.encode(),
-                other => panic!("{other:?}"),
+                other => panic!(
+                    "{other:?} {:?} {:?} {} {:?}",
+                    self.answered,
+                    self.conflicts,
+                    self.source.kept(),
+                    self.builder.now
+                ),
             };
             self.send(false, &bytes);
         }
         if !self.decides {
             return;
         }
-        for (kind, event, bytes) in built(&mut self.builder) {
-            let size = (event as usize * 137) % 4000;
-            assert_eq!((kind, bytes.len()), (Kind::Event, FRAGMENT + size));
+        for message in self.builder.take(UP) {
+            let (event, bytes) = match message {
+                Message::Run(_) | Message::Apart(_) => {
+                    self.is_apart = matches!(message, Message::Apart(_));
+                    continue;
+                }
+                Message::Event { kind: Kind::Event, event, payload: Some(bytes), .. } => (event, bytes),
+                _ => continue,
+            };
+            if self.is_apart {
+                self.apart.push((event, bytes[FRAGMENT..].to_vec()));
+                let flags = FLAG_CONFLICT | FLAG_DUPLICATE;
+                let token = Token { flags, ..token_of(1, event, Verdict::Quarantined) };
+                self.builder.say(UP, &token.encode());
+                continue;
+            }
+            assert_eq!(bytes.len(), FRAGMENT + (event as usize * 137) % 4000);
             assert!(bytes[FRAGMENT..].iter().all(|byte| *byte == event as u8));
             verdict(&mut self.builder, event, Verdict::Accepted);
         }
@@ -455,7 +582,13 @@ impl Lossy {
                 self.builder.say(FAR, &bytes);
             }
         }
-        panic!("no end: {:?}", self.builder.machine.counters());
+        panic!(
+            "no end: {:?} {:?} {:?} {}",
+            self.builder.machine.counters(),
+            self.answered,
+            self.conflicts,
+            self.source.kept()
+        );
     }
 }
 
@@ -469,6 +602,32 @@ fn over_datagrams_every_fragment_comes_whatever_is_lost() {
         assert_eq!(answered, (0..30).collect::<Vec<u64>>(), "seed {seed}");
         let counters = lossy.builder.machine.counters();
         assert_eq!((counters.complete, counters.incomplete, counters.bad_datagrams), (30, 0, 0), "seed {seed}");
+    }
+}
+
+/// The source gives other data under each of its numbers again, and then the first ones. Event 0 has no bytes.
+#[test]
+fn over_datagrams_other_data_under_a_number_go_to_the_quarantine_whatever_is_lost() {
+    for seed in 0..60 {
+        let mut lossy = Lossy::new(seed, [0.0, 0.05, 0.3][seed as usize % 3]);
+        lossy.run(Lossy::is_done);
+        lossy.answered.clear();
+        // What is still on its way of the first ones would be taken for answers.
+        let later = lossy.builder.now + 5 * MILLI;
+        lossy.run(|lossy| lossy.builder.now >= later);
+        lossy.give(100);
+        lossy.run(|lossy| lossy.conflicts.len() == 29 && lossy.source.kept() == 0);
+        lossy.apart.sort_unstable();
+        let expected = (1..30u64).map(|number| (number, vec![number as u8 + 100; (number as usize * 137) % 4000]));
+        assert!(lossy.apart == expected.collect::<Vec<_>>(), "seed {seed}");
+        let later = lossy.builder.now + 5 * MILLI;
+        lossy.run(|lossy| lossy.builder.now >= later);
+        lossy.answered.clear();
+        lossy.give(0);
+        lossy.run(Lossy::is_done);
+        assert_eq!((lossy.conflicts.len(), lossy.apart.len()), (29, 29), "seed {seed}");
+        let counters = lossy.builder.machine.counters();
+        assert_eq!((counters.complete, counters.conflicts), (30, 29), "seed {seed}");
     }
 }
 

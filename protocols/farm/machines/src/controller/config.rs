@@ -1,6 +1,7 @@
 use super::{FarCounters, NodeShare, Pace};
 use crate::Error;
-use crate::wire::{Hello, Verdict};
+use crate::sums::Content;
+use crate::wire::{Hello, Role, Verdict};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -174,6 +175,17 @@ pub enum Event {
         /// The most bytes that a node takes.
         max: u32,
     },
+    /// Data came under the number of another event; the [`Final`] behind this has them, for the quarantine.
+    Conflict {
+        /// The run of the event.
+        run: u32,
+        /// The number of the event.
+        event: u64,
+        /// The role of who gave them.
+        role: Role,
+        /// The number of who gave them.
+        number: u32,
+    },
     /// No event is in hand, and none will come.
     Drained,
     /// A node's counters.
@@ -191,10 +203,14 @@ pub struct Final {
     pub verdict: Verdict,
     /// Whether fragments of it were missing.
     pub partial: bool,
-    /// The node that gave the verdict.
+    /// The node that gave the verdict; of a conflict, the source or the builder that gave the data.
     pub node: u32,
     /// How often it was given to a node.
     pub attempts: u8,
+    /// Whether this is no verdict, but other data that came under the event's number, to be stored beside it.
+    pub conflict: bool,
+    /// The event as it was given, whatever is stored of it: what comes under its number is compared with that.
+    pub content: Content,
     /// The data to be stored: the node's output, or the event if there is none; empty if nothing is to be stored.
     pub data: Bytes,
 }

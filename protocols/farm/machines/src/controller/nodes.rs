@@ -1,6 +1,7 @@
 use super::Policy;
 use crate::Error;
 use crate::lines::{Line, Lines};
+use crate::sums::Content;
 use crate::wire::{FLAG_NO_TOKENS, Hello, Kind, Token};
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -18,6 +19,7 @@ pub(crate) struct PendingEvent {
     /// Whether its stages are.
     pub(crate) stamped: bool,
     pub(crate) payload: Bytes,
+    pub(crate) content: Content,
     pub(crate) origin: Origin,
     pub(crate) came: Instant,
 }

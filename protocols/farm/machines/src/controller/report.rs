@@ -38,7 +38,7 @@ pub struct Counters {
     pub waited_for_token: u64,
     /// Nanoseconds during which an event waited and could not be given.
     pub dead_time_ns: u64,
-    /// Events made here that could not be taken in: of a run that is over, or with too many gaps before them.
+    /// Events made here that could not be taken in: of a run that is over, or with the numbers of events that others gave.
     pub not_taken: u64,
     /// Events that were quarantined because no node takes so many bytes.
     pub too_large: u64,

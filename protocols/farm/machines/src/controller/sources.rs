@@ -1,11 +1,13 @@
 use super::nodes::{Member, Origin, PendingEvent};
-use super::{Controller, Owed, State};
+use super::{Controller, Event, Final, Owed, State};
 use crate::Error;
+use crate::builder::FRAGMENT;
 use crate::inbound::Intake;
 use crate::ledger::Standing;
 use crate::lines::Lines;
+use crate::sums::{Content, Data};
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
+use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
@@ -20,6 +22,8 @@ pub(crate) struct Giver {
     pub(crate) serial: u64,
     /// The run that its next event belongs to.
     pub(crate) run: u32,
+    /// Whether what it gives are fragments for the quarantine.
+    pub(crate) is_apart: bool,
     /// Events that it may have unanswered.
     pub(crate) credits: u32,
     pub(crate) window: u64,
@@ -43,6 +47,7 @@ impl Giver {
             hello,
             serial,
             run,
+            is_apart: false,
             credits,
             window,
             outstanding: 0,
@@ -66,6 +71,15 @@ impl Giver {
         if self.bytes > self.window {
             return Err(Error::OverCredit { max: self.window });
         }
+        Ok(())
+    }
+
+    /// Begins a run, or with what of it is for the quarantine: that only builders give.
+    pub(crate) fn begins(&mut self, run: u32, is_apart: bool) -> Result<(), Error> {
+        if is_apart && self.hello.role != Role::Builder {
+            return Err(Error::Unexpected { kind: Kind::Run.code() });
+        }
+        (self.run, self.is_apart) = (run, is_apart);
         Ok(())
     }
 
@@ -161,18 +175,23 @@ impl<S: Supply> Controller<S> {
         payload: Bytes,
     ) -> Result<(), Error> {
         let length = payload.len() as u32;
-        let source = giver(&mut self.lines, peer, serial).map_or(u32::MAX, |giver| {
-            (giver.active, giver.has_given) = (now, true);
-            giver.hello.number
-        });
-        match self.ledger.offer(source, run, event)? {
+        let (role, number) = self.gives(now, peer, serial);
+        let data = match (role, kind) {
+            (Role::Builder, Kind::Skip) => Data::GivenUp,
+            (Role::Builder, _) => Data::Fragments(&payload, kind == Kind::Event),
+            (_, Kind::Skip) => Data::Nothing,
+            _ => Data::Event(&payload),
+        };
+        let (standing, content) = self.ledger.offer(number, run, event, data)?;
+        match standing {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
                 if let Some(giver) = giver(&mut self.lines, peer, serial) {
                     giver.in_hand += u64::from(length) + HELD;
                 }
                 let origin = Origin::Peer(peer, serial);
-                let held = PendingEvent { run, event, kind, deaths: 0, stamped: false, payload, origin, came: now };
+                let (deaths, stamped, came) = (0, false, now);
+                let held = PendingEvent { run, event, kind, deaths, stamped, payload, content, origin, came };
                 if kind == Kind::Skip {
                     self.decide(held, Verdict::Incomplete, (0, 0), Bytes::new());
                 } else {
@@ -192,8 +211,58 @@ impl<S: Supply> Controller<S> {
                 self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
                 self.commit(self.commits.committed);
             }
+            Standing::Conflict => {
+                let token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT);
+                let sequence = self.quarantine((run, event), (role, number), payload);
+                self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
+                self.commit_at_once();
+            }
         }
         self.lines.check_owed(peer)
+    }
+
+    /// Takes in a fragment for the quarantine, which a builder has in the form of an event that is built of it alone.
+    pub(super) fn given_apart(
+        &mut self,
+        now: Instant,
+        (peer, serial): (Peer, u64),
+        run: u32,
+        event: u64,
+        payload: &Bytes,
+    ) -> Result<(), Error> {
+        self.gives(now, peer, serial);
+        let number = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(Error::Truncated)?;
+        let data = if payload.len() < FRAGMENT { return Err(Error::Truncated) } else { payload.slice(FRAGMENT..) };
+        self.ledger.conflicts(run)?;
+        let token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT | FLAG_DUPLICATE);
+        let sequence = self.quarantine((run, event), (Role::Source, number), data);
+        self.commits.owed.push_back(Owed { sequence, peer, serial, token, length: payload.len() as u32 });
+        self.commit_at_once();
+        self.lines.check_owed(peer)
+    }
+
+    /// Notes that a giver has given something, and returns its role and its number.
+    fn gives(&mut self, now: Instant, peer: Peer, serial: u64) -> (Role, u32) {
+        giver(&mut self.lines, peer, serial).map_or((Role::Source, u32::MAX), |giver| {
+            (giver.active, giver.has_given) = (now, true);
+            (giver.hello.role, giver.hello.number)
+        })
+    }
+
+    /// Has data stored whose number is that of another event, and returns their place among the verdicts.
+    #[cold]
+    fn quarantine(&mut self, (run, event): (u32, u64), (role, number): (Role, u32), data: Bytes) -> u64 {
+        self.commits.told += 1;
+        let sequence = self.commits.told;
+        if self.config.uncommitted_max.is_some() {
+            self.commits.uncommitted.add(sequence, &data);
+        }
+        self.events.push_back(Event::Conflict { run, event, role, number });
+        let (verdict, node) = (Verdict::Quarantined, number);
+        let content = Content::of(&data);
+        let last = Final { run, event, verdict, partial: false, node, attempts: 0, conflict: true, content, data };
+        self.events.push_back(Event::Verdict(last));
+        sequence
     }
 }
 

@@ -1,7 +1,7 @@
 use super::*;
 use crate::lines::OWED_MAX;
 use crate::rig::{Rig, accepted, event, hello, message, plain, token, token_of};
-use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Verdict};
+use crate::wire::{APART, FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_OUTPUT, Verdict};
 use crate::{NoSupply, emulation, supply};
 use alloc::vec;
 use hodo_machine::Closed;
@@ -293,6 +293,102 @@ fn an_event_that_comes_again_has_one_verdict_and_a_token_for_each() {
     assert_eq!(farm.tokens(other), [decided]);
     let counts = farm.machine.counts();
     assert_eq!((counts.taken_in, counts.accepted, counts.duplicates), (1, 1, 3));
+}
+
+/// Returns the conflicts: the event, who gave it, and the data.
+fn conflicts(rig: &mut Farm) -> Vec<(u64, u32, Vec<u8>)> {
+    let told = rig.drain_events().into_iter().filter_map(|event| match event {
+        Event::Verdict(last) if last.conflict => Some((last.event, last.node, last.data.to_vec())),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn other_data_under_a_number_are_stored_and_told_when_they_are_committed() {
+    let mut farm = farm(ControllerConfig { uncommitted_max: Some(10), ..config() });
+    let (first, second, node) = (source(&mut farm, 0), source(&mut farm, 1), node(&mut farm, 0, 1));
+    give(&mut farm, first, [5]);
+    farm.say(second, &event(5, b"in hand"));
+    farm.say(node, &token(5, Verdict::Rejected));
+    farm.say(second, &event(5, b"decided"));
+    give(&mut farm, second, [5]);
+    assert_eq!(conflicts(&mut farm), [(5, 1, b"in hand".to_vec()), (5, 1, b"decided".to_vec())]);
+    assert_eq!(farm.tokens(second), []);
+    assert_eq!(farm.machine.counters().uncommitted_bytes, 14);
+    farm.handle(Input::Command(Command::Committed(2)));
+    let conflict = Token { flags: FLAG_CONFLICT, ..token_of(1, 5, Verdict::Quarantined) };
+    assert_eq!((farm.tokens(first), farm.tokens(second)), (vec![token_of(1, 5, Verdict::Rejected)], vec![conflict]));
+    farm.handle(Input::Command(Command::Committed(3)));
+    let duplicate = Token { flags: FLAG_DUPLICATE, ..token_of(1, 5, Verdict::Rejected) };
+    assert_eq!(farm.tokens(second), [conflict, duplicate]);
+    let counts = farm.machine.counts();
+    assert_eq!((counts.taken_in, counts.rejected, counts.in_hand()), (1, 1, 0));
+    assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked), (2, 1, 0));
+    assert_eq!((farm.machine.counters().uncommitted, farm.given(node).len()), (0, 1), "nobody decides on them");
+}
+
+#[test]
+fn a_builder_may_have_fewer_fragments_than_the_one_before_but_no_others() {
+    let mut farm = farm(config());
+    let fragment =
+        |source: u32, data: &[u8]| [&source.to_le_bytes()[..], &(data.len() as u32).to_le_bytes(), data].concat();
+    let whole = [fragment(0, b"a"), fragment(1, b"b")].concat();
+    let builder = |farm: &mut Farm, number: u32| {
+        let peer = accepted(200 + number);
+        farm.open(peer);
+        farm.say(peer, &Hello { instance: u64::from(number), ..hello(Role::Builder, 0, 0) }.encode());
+        farm.take(peer);
+        peer
+    };
+    let first = builder(&mut farm, 1);
+    farm.say(first, &event(5, &whole));
+    farm.close(first);
+    let second = builder(&mut farm, 2);
+    for (kind, payload) in [
+        (Kind::Event, whole.clone()),
+        (Kind::Partial, fragment(1, b"b")),
+        (Kind::Skip, vec![]),
+        (Kind::Partial, fragment(1, b"x")),
+        (Kind::Event, [fragment(0, b"x"), fragment(1, b"b")].concat()),
+    ] {
+        farm.say(second, &message(kind, 5, &payload));
+    }
+    let told: Vec<Vec<u8>> = conflicts(&mut farm).into_iter().map(|(_, _, data)| data).collect();
+    assert_eq!(told, [fragment(1, b"x"), [fragment(0, b"x"), fragment(1, b"b")].concat()]);
+    // A fragment of one source alone, whose number another of its fragments has.
+    farm.take(second);
+    farm.say(second, &plain(Kind::Run, APART | 1));
+    farm.say(second, &event(5, &fragment(1, b"apart")));
+    assert_eq!(conflicts(&mut farm), [(5, 1, b"apart".to_vec())]);
+    let flags = FLAG_CONFLICT | FLAG_DUPLICATE;
+    assert_eq!(farm.tokens(second), [Token { flags, ..token_of(1, 5, Verdict::Quarantined) }]);
+    farm.say(second, &plain(Kind::Run, 1));
+    farm.say(second, &event(6, &whole));
+    let counts = farm.machine.counts();
+    assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked, counts.taken_in), (3, 3, 0, 2));
+}
+
+#[test]
+fn what_is_for_the_quarantine_comes_of_builders_in_open_runs() {
+    let apart = plain(Kind::Run, APART | 1);
+    let mut farm = farm(config());
+    let source = source(&mut farm, 0);
+    farm.say(source, &apart);
+    assert_eq!(why_left(&mut farm, source), Some(Error::Unexpected { kind: Kind::Run.code() }));
+    for (run, payload, why) in [
+        (APART | 2, &[0; 8][..], Error::NoSuchRun { run: 2 }),
+        (APART | 1, &[0; 7], Error::Truncated),
+        ((2 * APART) | 1, &[0; 8], Error::NoSuchRun { run: u32::MAX }),
+    ] {
+        let peer = accepted(300);
+        farm.open(peer);
+        farm.say(peer, &hello(Role::Builder, 0, 0).encode());
+        farm.say(peer, &plain(Kind::Run, run));
+        farm.say(peer, &event(5, payload));
+        assert_eq!(why_left(&mut farm, peer), Some(why));
+    }
+    assert_eq!(farm.machine.counts().conflicts, 0);
 }
 
 /// Lets a source flap while no node is there: no connection leaves a trace.

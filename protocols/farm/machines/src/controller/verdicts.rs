@@ -25,7 +25,7 @@ impl Uncommitted {
     }
 
     #[inline]
-    fn add(&mut self, sequence: u64, data: &Bytes) {
+    pub(super) fn add(&mut self, sequence: u64, data: &Bytes) {
         if !data.is_empty() {
             self.bytes += data.len() as u64;
             self.with_data.push_back((sequence, data.clone()));
@@ -120,7 +120,7 @@ impl<S: Supply> Controller<S> {
     /// Enters the final verdict on an event: by which node, and how often it was given to one.
     #[inline]
     pub(super) fn decide(&mut self, held: PendingEvent, verdict: Verdict, (node, attempts): (u32, u8), data: Bytes) {
-        let PendingEvent { run, event, kind, payload, origin, .. } = held;
+        let PendingEvent { run, event, kind, payload, content, origin, .. } = held;
         self.ledger.decide(run, event, verdict);
         self.counters.partial += u64::from(kind == Kind::Partial);
         self.commits.told += 1;
@@ -153,7 +153,14 @@ impl<S: Supply> Controller<S> {
             self.commits.uncommitted.add(sequence, &data);
         }
         let partial = kind != Kind::Event;
-        self.events.push_back(Event::Verdict(Final { run, event, verdict, partial, node, attempts, data }));
+        let last = Final { run, event, verdict, partial, node, attempts, conflict: false, content, data };
+        self.events.push_back(Event::Verdict(last));
+        self.commit_at_once();
+    }
+
+    /// Commits all verdicts where no application does.
+    #[inline]
+    pub(super) fn commit_at_once(&mut self) {
         if self.config.uncommitted_max.is_none() {
             self.commit(self.commits.told);
         }

@@ -56,6 +56,8 @@ pub(super) struct Flow {
     paused_until: Instant,
     /// Events that were sent again, each time counted.
     pub(super) again: u64,
+    /// Whether the builder is to be told what it is asked for.
+    pub(super) says_what: bool,
 }
 
 impl Flow {
@@ -72,6 +74,7 @@ impl Flow {
             burst: 0,
             paused_until: Instant::ZERO,
             again: 0,
+            says_what: false,
         }
     }
 
@@ -200,7 +203,9 @@ impl Sender {
     fn put(&mut self, index: usize, part: Range<u32>, out: &mut Outbox) {
         let Kept { run, event, kind, ref payload, .. } = self.kept[index];
         let (source, total) = (self.config.number, payload.len() as u32);
-        let (offset, length) = (part.start, part.end - part.start);
+        let length = part.end - part.start;
+        let asks = length == 0 && total > 0 && self.flow.says_what;
+        let offset = if asks { crc32fast::hash(payload) } else { part.start };
         out.copy(&Segment { event, run, source, kind, offset, total, length }.encode());
         out.share(payload.slice(part.start as usize..part.end as usize));
     }

@@ -166,6 +166,22 @@ fn duplicates_are_told_as_such() {
 }
 
 #[test]
+fn an_event_whose_number_is_on_its_way_waits_for_that_one_and_conflicts_are_told_as_such() {
+    let mut rig = source();
+    greet(&mut rig, 100, 0);
+    give(&mut rig, [0, 1, 2, 1, 3]);
+    assert_eq!(rig.given(PEER), [0, 1, 2], "which of the two a token is for could not be told");
+    rig.say(PEER, &token(0, Verdict::Rejected));
+    assert_eq!(rig.given(PEER), []);
+    rig.say(PEER, &token(1, Verdict::Rejected));
+    assert_eq!(rig.given(PEER), [1, 3]);
+    rig.drain_events();
+    rig.say(PEER, &Token { flags: FLAG_CONFLICT, ..token_of(1, 1, Verdict::Quarantined) }.encode());
+    let (run, event, verdict) = (1, 1, Verdict::Quarantined);
+    assert_eq!(rig.drain_events(), [Event::Answered { run, event, verdict, duplicate: false, conflict: true }]);
+}
+
+#[test]
 fn ends_when_the_last_event_has_its_verdict() {
     struct Two(u64);
     impl Supply for Two {

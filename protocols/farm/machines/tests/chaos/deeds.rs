@@ -1,7 +1,8 @@
 //! The deeds: faults of the farm, its applications, and the checks meanwhile.
 
 use super::{Action, Business, CONTROLLER, NOISE, SOURCE_CREDITS, Scene};
-use crate::chaos::programs::{Noise, Place, expected, is_of};
+use crate::chaos::programs::{Memory, Noise, Place, expected, is_of, other};
+use bytes::Bytes;
 use hodo_farm::Error;
 use hodo_farm::Node;
 use hodo_farm::builder::Event as BuilderEvent;
@@ -193,12 +194,26 @@ impl Scene {
 
     pub(super) fn source_told(&mut self, host: u32, event: &SourceEvent) {
         match *event {
-            SourceEvent::Answered { run, event, verdict, duplicate } => {
+            SourceEvent::Answered { run, event, verdict, duplicate, conflict } => {
+                let (has_builder, builders) = (self.builder.is_some(), self.builders);
                 let memory = self.memories.get_mut(&host).expect("a source");
                 let stored = self.storage.log.get(&(run, event)).copied();
+                let is_apart = self.storage.conflicts.contains(&(run, event));
+                assert!(is_apart || !conflict, "a source is told of other data of event {event} that are in no log");
+                if memory.answered.contains(event) {
+                    // A builder that was started again does not know what the sources gave to the one before.
+                    let is_known = conflict || (has_builder && (verdict == Verdict::Incomplete || builders > 1));
+                    assert!(is_known, "other data of event {event} are swallowed: {verdict:?}, duplicate: {duplicate}");
+                    memory.answered_doubles.insert(event);
+                    return;
+                }
+                // The fragment of another source may be the one that is different.
+                assert!(has_builder || !conflict, "event {event} is the first of its number");
                 assert!(stored.is_some(), "a source is told of event {event} before it is in the log");
+                // A fragment that was late is in no event, whatever became of that.
+                let is_late = has_builder && verdict == Verdict::Incomplete;
                 assert!(
-                    duplicate || stored == Some(verdict),
+                    duplicate || is_late || conflict || stored == Some(verdict),
                     "event {event}: {verdict:?} is told, {stored:?} is stored"
                 );
                 memory.answered.insert(event);
@@ -252,7 +267,9 @@ impl Scene {
 
     pub(super) fn builder_told(event: &BuilderEvent) {
         match event {
-            BuilderEvent::Left { error: Error::Replaced { .. }, .. } => {}
+            // It was started again before its death was noticed, or has another connection.
+            BuilderEvent::Left { error: Error::Replaced { .. }, .. }
+            | BuilderEvent::Refused(_, Error::Replaced { .. }) => {}
             BuilderEvent::Left { error, .. } | BuilderEvent::Refused(_, error) | BuilderEvent::Lost(error) => {
                 check_honest(error);
             }
@@ -262,6 +279,13 @@ impl Scene {
 
     fn check_final(&self, last: &Final) {
         let Final { run, event, verdict, ref data, attempts, partial, node, .. } = *last;
+        if last.conflict {
+            let is_doubled = |memory: &&Memory| memory.run == run && memory.doubled.contains(event);
+            let mut doubles = self.memories.values().filter(is_doubled).map(|memory| other(run, event, memory.number));
+            let is_there = |double: Bytes| data.windows(double.len()).any(|part| *part == double[..]);
+            assert!(doubles.any(is_there), "the quarantine of event {event} has {data:?}");
+            return;
+        }
         let is_poison = self.poison.contains(&event);
         let is_whole = self.is_of(data, run, event, partial);
         match verdict {
@@ -285,7 +309,7 @@ impl Scene {
         let total = self.total;
         self.storage.log.len() == total
             && self.agenda.is_empty()
-            && self.memories.values().all(super::Memory::is_done)
+            && self.memories.values().all(Memory::is_done)
             && self.world.machine(self.controller).is_some_and(|controller| controller.counts().in_hand() == 0)
     }
 

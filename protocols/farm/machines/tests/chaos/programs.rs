@@ -6,10 +6,10 @@ use hodo_farm::controller;
 use hodo_farm::node::Node;
 use hodo_farm::source::{Source, SourceConfig};
 use hodo_farm::wire::Verdict;
-use hodo_farm::{Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
+use hodo_farm::{Content, Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
 use hodo_sim::Site;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 /// Returns the verdict that every sane node gives.
@@ -22,6 +22,11 @@ pub fn payload(run: u32, event: u64, source: u32) -> Bytes {
     let mut random = Random::for_purpose(event, u64::from(run) << 32 | u64::from(source));
     let size = if random.chance(0.1) { random.below(9000) } else { random.below(300) };
     (0..size).map(|_| random.bits() as u8).collect()
+}
+
+/// Returns the other data that a source gives under the number of an event of its own.
+pub fn other(run: u32, event: u64, source: u32) -> Bytes {
+    format!("other data of run {run}, event {event}, source {source}.").into()
 }
 
 /// Returns whether these are the bytes of an event: of one source, or of the fragments that so many sources gave.
@@ -45,20 +50,22 @@ pub fn is_of(bytes: &[u8], run: u32, event: u64, built_of: Option<u32>, source: 
 pub struct Tape {
     pub run: u32,
     pub source: u32,
-    pub numbers: VecDeque<u64>,
+    /// Each number, and whether it is given with other data.
+    pub numbers: VecDeque<(u64, bool)>,
     pub gap: Duration,
     pub due: Instant,
 }
 
 impl Supply for Tape {
     fn next(&mut self, now: Instant) -> Next {
-        let Some(number) = self.numbers.front().copied() else { return Next::Ended };
+        let Some((number, is_other)) = self.numbers.front().copied() else { return Next::Ended };
         if now < self.due {
             return Next::Later(self.due);
         }
         self.due = now + self.gap;
         self.numbers.pop_front();
-        Next::Event(EventData { number, payload: payload(self.run, number, self.source), partial: false })
+        let made = if is_other { other } else { payload };
+        Next::Event(EventData { number, payload: made(self.run, number, self.source), partial: false })
     }
 }
 
@@ -70,13 +77,22 @@ pub struct Memory {
     pub to: u32,
     pub numbers: Vec<u64>,
     pub answered: Ranges,
+    /// Numbers that it gives with other data, too, and those of them that were answered.
+    pub doubled: Ranges,
+    pub answered_doubles: Ranges,
     pub gap: Duration,
     pub datagram: Option<u32>,
 }
 
 impl Memory {
     pub fn source(&self, now: Instant, instance: u64) -> Source<Tape> {
-        let numbers = self.numbers.iter().copied().filter(|number| !self.answered.contains(*number)).collect();
+        let left = |number: &u64| {
+            let doubles = self.doubled.contains(*number) && !self.answered_doubles.contains(*number);
+            let given = [(!self.answered.contains(*number), false), (doubles, true)]
+                .map(|(is_left, is_other)| is_left.then_some((*number, is_other)));
+            given.into_iter().flatten()
+        };
+        let numbers = self.numbers.iter().flat_map(left).collect();
         let tape = Tape { run: self.run, source: self.number, numbers, gap: self.gap, due: now };
         let config = SourceConfig {
             instance,
@@ -87,7 +103,7 @@ impl Memory {
     }
 
     pub fn is_done(&self) -> bool {
-        self.answered.count() == self.numbers.len() as u64
+        self.answered.count() == self.numbers.len() as u64 && self.answered_doubles == self.doubled
     }
 }
 
@@ -95,6 +111,9 @@ impl Memory {
 #[derive(Default)]
 pub struct Storage {
     pub log: BTreeMap<(u32, u64), Verdict>,
+    pub contents: BTreeMap<(u32, u64), Content>,
+    /// Events under whose numbers other data are in quarantine.
+    pub conflicts: BTreeSet<(u32, u64)>,
     pub written: VecDeque<controller::Final>,
     pub committed: u64,
     pub is_full: bool,
@@ -105,6 +124,12 @@ impl Storage {
     /// Commits the first of what is written.
     pub fn commit(&mut self, count: usize) {
         for last in self.written.drain(..count) {
+            if last.conflict {
+                self.conflicts.insert((last.run, last.event));
+                self.committed += 1;
+                continue;
+            }
+            self.contents.insert((last.run, last.event), last.content);
             let before = self.log.insert((last.run, last.event), last.verdict);
             assert_eq!(before, None, "event {} of run {} is stored twice", last.event, last.run);
             self.committed += 1;
@@ -120,6 +145,9 @@ impl Storage {
                 let ranges: Vec<_> = events.map(|((_, event), _)| *event..*event + 1).collect();
                 ledger.recover(run, verdict, &ranges).expect("two runs");
             }
+        }
+        for ((run, event), content) in &self.contents {
+            ledger.recover_content(*run, *event, *content);
         }
         ledger
     }

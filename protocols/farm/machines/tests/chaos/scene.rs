@@ -69,6 +69,8 @@ pub struct Scene {
     nodes: BTreeMap<u32, NodeConfig>,
     /// The builder, where there is one: who it is, and where.
     builder: Option<(Site<Builder>, BuilderConfig)>,
+    /// Builders that have begun, one after the other.
+    builders: u32,
     jobs: BTreeMap<u64, Job>,
     business: BTreeMap<(Instant, u64), (u32, Business)>,
     stopped: BTreeSet<u32>,
@@ -116,6 +118,7 @@ impl Scene {
             memories: BTreeMap::new(),
             nodes: BTreeMap::new(),
             builder: None,
+            builders: 0,
             jobs: BTreeMap::new(),
             business: BTreeMap::new(),
             stopped: BTreeSet::new(),
@@ -150,7 +153,7 @@ impl Scene {
                 self.world.set_network_of(Transport::Datagram, site.node, builder, &lossy);
                 self.world.set_network_of(Transport::Datagram, builder, site.node, &lossy);
             }
-            let memory = Memory {
+            let mut memory = Memory {
                 run: if builder.is_some() { 1 } else { 1 + number as u32 % 2 },
                 number: number as u32,
                 to: builder.map_or(CONTROLLER, |(node, _)| node),
@@ -160,10 +163,17 @@ impl Scene {
                     Some(_) => (0..events).collect(),
                 },
                 answered: Ranges::default(),
+                doubled: Ranges::default(),
+                answered_doubles: Ranges::default(),
                 // Fragments of one event come at one time.
                 gap: if builder.is_some() { gap } else { Duration::from_micros(self.random.below(10_000)) },
                 datagram: datagrams_to.map(|_| 1400),
             };
+            if self.random.chance(0.5) {
+                for _ in 0..1 + self.random.below(5) {
+                    memory.doubled.insert(memory.numbers[self.random.below(events) as usize]);
+                }
+            }
             self.total = if builder.is_some() { events as usize } else { self.total + memory.numbers.len() };
             self.memories.insert(site.node, memory);
             self.start(site.node);
@@ -276,6 +286,7 @@ impl Scene {
                 self.world.start(site, controller);
             }
             Place::Builder(site) => {
+                self.builders += 1;
                 let (_, config) = self.builder.as_ref().expect("it has its place with its configuration");
                 self.world.start(site, Builder::new(config.clone()));
             }

@@ -104,6 +104,8 @@ fn dies(name: &str, writes: bool) -> (String, String, String) {
         node: 0,
         attempts: 1,
         partial: false,
+        conflict: false,
+        content: hodo_farm::Content::Unknown,
         data: Default::default(),
     };
     let mut events = 0;

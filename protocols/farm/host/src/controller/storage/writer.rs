@@ -184,6 +184,8 @@ fn record(verdict: &Final, time_ns: u64) -> Record<'_> {
         node: verdict.node,
         attempts: verdict.attempts,
         partial: verdict.partial,
+        conflict: verdict.conflict,
+        given: verdict.content.code(),
         time_ns,
         data: &verdict.data,
     }

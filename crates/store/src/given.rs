@@ -1,0 +1,107 @@
+//! Checksums of events as they were given: what comes later under the same number is compared with them.
+//!
+//! ```text
+//! behind the verdicts of a commit, and of a closed segment: the byte 1; the events by run and verdict, as verdicts are; then 4
+//! bytes for each of them, in that order
+//! ```
+
+use crate::record::Verdict;
+use crate::verdicts;
+use std::ops::Range;
+
+/// The byte before checksums; without any there are zeros.
+pub const MARK: u8 = 1;
+
+/// An event's checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Checksum {
+    pub run: u32,
+    pub verdict: Verdict,
+    pub event: u64,
+    pub sum: u32,
+}
+
+/// Checksums of events whose numbers follow each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checksums {
+    /// The run of the events.
+    pub run: u32,
+    /// The number of the first event.
+    pub first: u64,
+    /// The checksum of each event, as in [`Record::given`](crate::Record::given).
+    pub sums: Vec<u32>,
+}
+
+/// Appends checksums, sorted, to verdicts.
+pub fn encode(all: &mut [Checksum], into: &mut Vec<u8>) {
+    if all.is_empty() {
+        return;
+    }
+    all.sort_unstable();
+    into.push(MARK);
+    let groups: Vec<(u32, Verdict, Vec<Range<u64>>)> = all
+        .chunk_by(|one, next| (one.run, one.verdict) == (next.run, next.verdict))
+        .map(|group| {
+            let follow = group.chunk_by(|one, next| one.event + 1 == next.event);
+            let ranges = follow.filter_map(|range| Some(range.first()?.event..range.last()?.event + 1));
+            (group[0].run, group[0].verdict, ranges.collect())
+        })
+        .collect();
+    verdicts::encode(groups.into_iter().map(|(run, verdict, ranges)| (run, verdict, ranges.into_iter())), into);
+    all.iter().for_each(|given| into.extend_from_slice(&given.sum.to_le_bytes()));
+}
+
+/// Takes checksums off the front of what is behind the verdicts; `None` if the bytes are malformed.
+pub fn take(rest: &mut &[u8], mut each: impl FnMut(Verdict, Checksums)) -> Option<()> {
+    if rest.first() != Some(&MARK) {
+        return Some(());
+    }
+    *rest = &rest[1..];
+    let mut ranges = Vec::new();
+    verdicts::take(rest, |run, verdict, range| ranges.push((run, verdict, range)))?;
+    for (run, verdict, range) in ranges {
+        let bytes = usize::try_from(range.end - range.start).ok()?.checked_mul(4)?;
+        let (sums, behind) = rest.split_at_checked(bytes)?;
+        *rest = behind;
+        let sums = sums.as_chunks().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+        each(verdict, Checksums { run, first: range.start, sums });
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(run: u32, verdict: Verdict, event: u64) -> Checksum {
+        Checksum { run, verdict, event, sum: 0x1000 + event as u32 }
+    }
+
+    #[test]
+    fn checksums_are_these_bytes() {
+        use Verdict::{Accepted, Rejected};
+        let mut all = [given(7, Rejected, 9), given(7, Accepted, 3), given(7, Rejected, 4), given(7, Rejected, 5)];
+        let mut bytes = Vec::new();
+        encode(&mut all, &mut bytes);
+        let expected = [1, 2, 7, 1, 1, 3, 0, 7, 2, 2, 4, 1, 3, 0];
+        assert_eq!(bytes[..14], expected);
+        assert_eq!(bytes[14..], [3, 16, 0, 0, 4, 16, 0, 0, 5, 16, 0, 0, 9, 16, 0, 0]);
+        let (mut rest, mut found) = (&bytes[..], Vec::new());
+        take(&mut rest, |_, range| found.push(range)).expect("they are as they were written");
+        let range = |first, sums: &[u32]| Checksums { run: 7, first, sums: sums.to_vec() };
+        assert_eq!(found, [range(3, &[0x1003]), range(4, &[0x1004, 0x1005]), range(9, &[0x1009])]);
+        assert!(rest.is_empty());
+        for cut in 1..bytes.len() {
+            assert_eq!(take(&mut &bytes[..cut], |_, _| ()), None, "{cut}");
+        }
+        let mut zeros = &[0, 0][..];
+        assert_eq!((take(&mut zeros, |_, _| ()), zeros.len()), (Some(()), 2), "there are none");
+    }
+
+    #[test]
+    fn ranges_larger_than_their_bytes_are_refused() {
+        let mut bytes = vec![MARK, 1, 7, 2, 1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F];
+        bytes.extend([0; 16]);
+        assert_eq!(take(&mut &bytes[..], |_, _| ()), None);
+    }
+}
