@@ -132,7 +132,7 @@ def main():
             for event in events(asked.store, check=not asked.no_check):
                 print(*event[:-1], len(event.data), sep="\t")
             return
-        counts = collections.Counter()
+        counts = collections.Counter((event.run, "conflict") for event in events(asked.store, check=False) if event.conflict)
         for run, verdict, start, end in decided(asked.store, check=not asked.no_check):
             counts[run, verdict] += end - start
         for (run, verdict), count in sorted(counts.items()):

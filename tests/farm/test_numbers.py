@@ -33,8 +33,8 @@ def health(controller):
 def ends_in_conflict(controller, events):
     """The controller's end: it has failed, and says why."""
     assert controller.end() == 1, controller.text()
-    assert f"{events} more under the numbers of others" in controller.text()
-    assert f"{events} events had the numbers of events with other data" in controller.text()
+    assert f", {events} more under numbers with other data" in controller.text()
+    assert f"{events} events came under numbers with other data" in controller.text()
 
 
 def apart(store):
@@ -50,7 +50,7 @@ def test_two_sources_that_are_wired_with_the_same_numbers(farm, tmp_path):
     page = controller.until(lambda page: page["events"]["uncommitted"] == 0, "all is stored")
     assert (page["events"]["taken_in"], page["events"]["conflicts"], page["events"]["duplicates"]) == (EVENTS, EVENTS, 0)
     assert controller.metrics()["farm_events_conflicting_total"] == EVENTS
-    said = [source.said(r"(\d+) in quarantine as others have their numbers")[1] for source in sources if source.done()]
+    said = [source.said(r"(\d+) under numbers with other data")[1] for source in sources if source.done()]
     assert sum(map(int, said)) == EVENTS
     code, why = health(controller)
     assert code == 503 and "of run 1 from source " in why and "is in quarantine" in why
@@ -60,6 +60,13 @@ def test_two_sources_that_are_wired_with_the_same_numbers(farm, tmp_path):
     assert len({event.data for event in kept}) == len(kept) == 2 * EVENTS, "all that both have given"
     assert {event.node for event in kept if event.conflict} <= {3, 4}
     assert f"run 1: {EVENTS} more in quarantine" in ledger.verified(tmp_path)
+    # Given again, they would be in conflict again; under numbers of their own all are events.
+    for count, options in (EVENTS, []), (2 * EVENTS, ["--renumber"]):
+        another = farm.controller()
+        farm.nodes(another.at, 1)
+        replayed = farm.part("source", "--to", another.at, "--replay", tmp_path, *options)
+        assert replayed.done() == 0 and ledger.given(replayed) == count, replayed.text()
+        assert ("--renumber gives them, too" in replayed.text()) == (not options)
 
 
 @pytest.mark.parametrize("is_restarted", [False, True])
@@ -153,7 +160,7 @@ def test_a_source_of_a_builder_that_is_started_again_with_other_data(farm, tmp_p
     again = source(1)
     assert again.done() == 0 and " 50 given twice" in again.text(), "what it makes follows from the seed"
     other = source(1, "--seed", 9)
-    assert other.done() == 1 and " 50 in quarantine as others have their numbers" in other.text(), other.text()
+    assert other.done() == 1 and " 50 under numbers with other data" in other.text(), other.text()
     assert builder.end() == 0
     ends_in_conflict(controller, 50)
     kept = apart(tmp_path)

@@ -32,6 +32,14 @@ pub struct Checksums {
     pub sums: Vec<u32>,
 }
 
+impl Checksums {
+    /// Returns each event with its checksum.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        // In this order nothing is counted beyond the last event, whose number may be the highest.
+        self.sums.iter().zip(self.first..).map(|(sum, event)| (event, *sum))
+    }
+}
+
 /// Appends checksums, sorted, to verdicts.
 pub fn encode(all: &mut [Checksum], into: &mut Vec<u8>) {
     if all.is_empty() {

@@ -351,8 +351,9 @@ pub fn add_given(header: &Header, data: &[u8], into: &mut Vec<Checksum>) {
             let _ = verdicts::decode_all(
                 data,
                 |_, _, _| (),
-                |verdict, Checksums { run, first, sums }| {
-                    into.extend((first..).zip(sums).map(|(event, sum)| Checksum { run, verdict, event, sum }));
+                |verdict, range| {
+                    let run = range.run;
+                    into.extend(range.iter().map(|(event, sum)| Checksum { run, verdict, event, sum }));
                 },
             );
         }

@@ -26,6 +26,8 @@ pub struct Repaired {
     pub copied: u64,
     /// Verdicts that were left out.
     pub left_out: u64,
+    /// Other data under the numbers of events, which were copied.
+    pub conflicts: u64,
 }
 
 impl Repair {
@@ -57,17 +59,21 @@ pub fn repair(from: &Path, to: &Path, repair: &Repair) -> Result<Repaired, Error
     let mut done = Repaired::default();
     let mut put = |store: &mut Store, record: Record<'_>| -> Result<(), Error> {
         let is_copied = !repair.leaves_out(record.run, record.verdict) && store.put(&record)? == Put::Taken;
-        *(if is_copied { &mut done.copied } else { &mut done.left_out }) += 1;
+        *match (is_copied, record.conflict) {
+            (true, true) => &mut done.conflicts,
+            (true, false) => &mut done.copied,
+            (false, _) => &mut done.left_out,
+        } += 1;
         Ok(())
     };
     while let Some(item) = reader.next()? {
         match item {
             Item::Event(record) => put(&mut store, record)?,
             Item::Verdicts(all, given) => {
-                let sums = given.into_iter().flat_map(|Checksums { run, first, sums }| {
-                    (first..).zip(sums).map(move |(event, sum)| ((run, event), sum))
-                });
-                let sums: HashMap<_, _> = sums.collect();
+                let of = |range: &'_ Checksums| {
+                    range.iter().map(|(event, sum)| ((range.run, event), sum)).collect::<Vec<_>>()
+                };
+                let sums: HashMap<_, _> = given.iter().flat_map(of).collect();
                 for (run, verdict, events) in all {
                     for event in events {
                         let given = sums.get(&(run, event)).copied().unwrap_or(0);

@@ -5,8 +5,8 @@ use crate::scratch;
 use hodo_sim::conformance::each_seed;
 use hodo_sim::{Disk, DiskFaults, DiskFile, Random};
 use hodo_store::{
-    Durability, Error, Files, Item, OpenFile, Options, Put, Reader, Record, Recovered, RunLedger, Source, Store, Sync,
-    Verdict,
+    Checksums, Durability, Error, Files, Item, OpenFile, Options, Put, Reader, Record, Recovered, RunLedger, Source,
+    Store, Sync, Verdict,
 };
 use scratch::Scratch;
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,7 +237,7 @@ impl Story {
     fn check(&mut self, recovered: &Recovered) {
         let nothing = RunLedger::default();
         let ledger = recovered.runs.get(&RUN).unwrap_or(&nothing);
-        let given = recovered.given.iter().flat_map(|range| (range.first..).zip(range.sums.iter().copied()));
+        let given = recovered.given.iter().flat_map(Checksums::iter);
         let given: BTreeMap<u64, u32> = given.collect();
         for event in 0..self.put {
             let found = ledger.verdict(event);

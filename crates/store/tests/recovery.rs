@@ -236,10 +236,7 @@ fn a_ledger_of_many_segments_is_written_anew() {
 
 /// Returns the checksums that were recovered, by run and event; a later one takes the place of an earlier one.
 fn given(recovered: &Recovered) -> BTreeMap<(u32, u64), u32> {
-    let of = |range: &Checksums| {
-        let run = range.run;
-        (range.first..).zip(range.sums.clone()).map(move |(event, sum)| ((run, event), sum)).collect::<Vec<_>>()
-    };
+    let of = |range: &Checksums| range.iter().map(|(event, sum)| ((range.run, event), sum)).collect::<Vec<_>>();
     recovered.given.iter().flat_map(of).collect()
 }
 
@@ -281,6 +278,22 @@ fn checksums_of_what_was_given_are_found_again_and_other_data_decide_nothing() {
     let kept = given(&recovered).into_iter().filter(|((_, event), _)| verdict_of(*event) != Verdict::Incomplete);
     assert_eq!(given(&copied), kept.collect(), "a copy has them, too");
     assert_eq!(verify(new.path()).expect("it can be read").conflicts, verified.conflicts);
+}
+
+#[test]
+fn the_highest_number_is_found_again() {
+    for verdict in [Verdict::Accepted, Verdict::Rejected] {
+        let scratch = Scratch::new("highest");
+        for _ in 0..3 {
+            let (mut store, _) = open(&scratch);
+            for event in [u64::MAX - 2, u64::MAX - 1] {
+                store.put(&Record { given: 9, ..Record::new(1, event, verdict, b"") }).expect("there is room");
+            }
+            store.close_segment().expect("there is room");
+        }
+        let (_, recovered) = open(&scratch);
+        assert_eq!(given(&recovered), [u64::MAX - 2, u64::MAX - 1].map(|event| ((1, event), 9)).into());
+    }
 }
 
 #[test]

@@ -37,8 +37,7 @@ pub fn verify(options: &VerifyOptions) -> Result<Outcome, Error> {
         };
         text += &format!("run {run}: {total} events = {parts}{partial}\n");
         if let Some(conflicts) = verified.conflicts.get(run) {
-            text +=
-                &format!("run {run}: {conflicts} more in quarantine, as events with other data have their numbers\n");
+            text += &format!("run {run}: {conflicts} more in quarantine, which came under numbers with other data\n");
         }
     }
     for finding in &verified.findings {
@@ -55,8 +54,9 @@ pub fn repair(options: &RepairOptions) -> Result<Outcome, Error> {
     }
     let [without, again] = [&options.without_run, &options.again].map(|runs| runs.iter().copied().collect());
     let done = hodo_store::repair(&options.store, &options.new, &hodo_store::Repair { without, again })?;
-    let hodo_store::Repaired { copied, left_out, .. } = done;
-    terminal::print(&format!("{}: {copied} verdicts copied, {left_out} left out\n", options.new.display()))?;
+    let hodo_store::Repaired { copied, left_out, conflicts } = done;
+    let conflicts = if conflicts > 0 { format!(", and {conflicts} conflicts") } else { String::new() };
+    terminal::print(&format!("{}: {copied} verdicts copied, {left_out} left out{conflicts}\n", options.new.display()))?;
     Ok(Outcome::Done)
 }
 
@@ -89,7 +89,7 @@ Exit status: 0 success; 1 something is damaged or failed, and the message names 
 pub enum FarmKept {
     /// A node accepted it.
     Accepted,
-    /// No node could decide on it.
+    /// No node could decide on it, or other data have its number.
     Quarantined,
 }
 

@@ -31,7 +31,7 @@ use hodo_farm::wire::Verdict;
 use hodo_farm::{Content, Controller, ControllerConfig, Ledger, Ranges};
 use hodo_io::{Bell, Server, Waker, random_bits};
 use hodo_machine::Address;
-use hodo_store::{Checksums, Recovered, Store};
+use hodo_store::{Recovered, Store};
 use pages::StatusReader;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,10 +110,14 @@ impl ControllerDaemon {
         let turned_away = server.turned_away();
         let running = Arc::new(AtomicU32::new(threads as u32));
         let done = done(&recovered, settings.config.run);
+        // One thread takes events of sources. What the store has told is not needed any more.
+        let known = Mutex::new(Some(ledger(&recovered, settings.config.run)));
+        drop(recovered);
         let pace = Pace::of(threads);
         let decided = Arc::new(Mutex::new(Decided::default()));
         let make = |index: usize, waker: Waker| {
-            let ledger = if index == 0 { ledger(&recovered, settings.config.run) } else { Ledger::default() };
+            let known = known.lock().unwrap_or_else(PoisonError::into_inner).take_if(|_| index == 0);
+            let ledger = known.unwrap_or_default();
             let config = config(&settings, (Arc::clone(&pace), index));
             let made = Made::part(settings.generator.as_ref(), index, threads, &done);
             let queue = storage.as_ref().map(|storage| storage.queue(index));
@@ -204,9 +208,9 @@ fn ledger(recovered: &Recovered, current: u32) -> Ledger {
     if let Some((run, _)) = over.last() {
         ledger.forget(**run);
     }
-    for Checksums { run, first, sums } in &recovered.given {
-        for (event, sum) in (*first..).zip(sums) {
-            ledger.recover_content(*run, event, Content::from_code(*sum));
+    for range in &recovered.given {
+        for (event, sum) in range.iter() {
+            ledger.recover_content(range.run, event, Content::from_code(sum));
         }
     }
     ledger

@@ -47,10 +47,9 @@ pub enum Error {
         /// The most bytes that a node takes.
         max: u32,
     },
-    /// Events had the numbers of others.
+    /// Events came under the numbers of others.
     #[error(
-        "{events} events had the numbers of events with other data: look into what numbers the sources give; `hodo farm \
-         verify` counts what is in quarantine"
+        "{events} events came under numbers with other data: look at how the sources count; with --store they are in quarantine"
     )]
     Conflicts {
         /// The number of events.

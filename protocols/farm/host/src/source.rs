@@ -121,7 +121,7 @@ impl Summary {
         let kept = self.kept.get();
         let conflicts = match self.conflicts {
             0 => String::new(),
-            apart => format!(", {apart} in quarantine as others have their numbers"),
+            apart => format!(", {apart} under numbers with other data"),
         };
         let too_large = match self.too_large {
             0 => String::new(),
@@ -195,11 +195,12 @@ impl Attendant for SourceThread<'_> {
 
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
-            Event::Answered { run, event, conflict: true, .. } => {
+            Event::Answered { run, event, verdict, conflict: true, .. } => {
                 if self.summary.conflicts == 0 {
                     // The others are counted: there may be many.
+                    let fate = if verdict == Verdict::Quarantined { "in quarantine" } else { "not kept" };
                     tracing::error!(
-                        "event {event} of run {run} has the number of an event with other data, and is in quarantine"
+                        "event {event} of run {run} has the number of an event with other data, and is {fate}"
                     );
                 }
                 self.summary.conflicts += 1;

@@ -35,6 +35,9 @@ pub fn view(at: &str, before: &FarmSnapshot, now: &FarmSnapshot, rows: usize) ->
     if let Some(why) = &now.controller.store.failing {
         let _ = writeln!(text, "NOTHING CAN BE STORED: {why}");
     }
+    if let conflicts @ 1.. = now.controller.events.conflicts {
+        let _ = writeln!(text, "{conflicts} EVENTS CAME UNDER NUMBERS WITH OTHER DATA");
+    }
     let used = text.lines().count();
     text + &nodes(&before.controller, &now.controller, span_s, rows.saturating_sub(used + 1))
 }

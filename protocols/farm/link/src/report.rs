@@ -111,7 +111,7 @@ pub fn tables(status: &Status) -> Vec<Table> {
         title: format!("Events of run {}", status.run),
         note: format!(
             "Each event that was taken in stands in one of the other rows{}. {duplicates} were offered again, {conflicts} more \
-             had the numbers of others, {} found no token, {} were given to another node; dead time {:.2} %{cpu}.",
+             came under numbers with other data, {} found no token, {} were given to another node; dead time {:.2} %{cpu}.",
             partial(&status.events),
             status.events.found_no_token,
             status.events.redispatched,

@@ -65,6 +65,8 @@ struct Accounts {
     /// Peers that have sent an event again while it is in hand.
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
     serials: u64,
+    /// The last data in quarantine whose numbers are those of others.
+    apart: VecDeque<(u32, u64, Content)>,
     /// Sources and builders that are connected.
     givers: u32,
     /// Bytes of events in hand whose givers are gone.

@@ -199,13 +199,21 @@ impl Ledger {
     }
 
     /// Takes an event of a source in, where it is new, and returns what of its data is compared with what comes later. A
-    /// source's events may have so many gaps at most, and an event that is refused changes nothing.
+    /// source's events may have so many gaps at most, and an event that is refused changes nothing. Of a source that counts
+    /// `anew`, data that cannot be compared are no duplicate.
     ///
     /// # Errors
     /// [`Error::NoNumber`] for `u64::MAX`, [`Error::TooManyGaps`] if a gap would be one too many, and
     /// [`Error::NoSuchRun`] if the run is not open.
     #[inline]
-    pub fn offer(&mut self, source: u32, run: u32, event: u64, data: Data<'_>) -> Result<(Standing, Content), Error> {
+    pub fn offer(
+        &mut self,
+        source: u32,
+        run: u32,
+        event: u64,
+        data: Data<'_>,
+        anew: bool,
+    ) -> Result<(Standing, Content), Error> {
         if event == u64::MAX {
             return Err(Error::NoNumber);
         }
@@ -227,8 +235,7 @@ impl Ledger {
         }
         let entry = &self.runs[index];
         match self.sums.compare(run, event, data) {
-            likeness if likeness == Likeness::Other || (likeness == Likeness::Unknown && entry.has_own) => {
-                self.counts.conflicts += 1;
+            likeness if likeness == Likeness::Other || (likeness == Likeness::Unknown && (anew || entry.has_own)) => {
                 return Ok((Standing::Conflict, Content::Unknown));
             }
             Likeness::Unknown => self.counts.unchecked += 1,
@@ -239,14 +246,9 @@ impl Ledger {
         Ok((standing, Content::Unknown))
     }
 
-    /// Counts data that came under the number of another event, of an open run.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchRun`] if the run is not open.
-    pub fn conflicts(&mut self, run: u32) -> Result<(), Error> {
-        self.runs().find(|open| *open == run).ok_or(Error::NoSuchRun { run })?;
-        self.counts.conflicts += 1;
-        Ok(())
+    /// Counts data that came under the number of another event, and whether the same had done so before.
+    pub fn conflict(&mut self, is_again: bool) {
+        *(if is_again { &mut self.counts.duplicates } else { &mut self.counts.conflicts }) += 1;
     }
 
     /// Takes an event in that was made in this process, and returns whether it is new.
@@ -322,11 +324,11 @@ mod tests {
 
     /// Offers an event whose data follow from its number.
     fn offer(ledger: &mut Ledger, source: u32, run: u32, event: u64) -> Result<Standing, Error> {
-        ledger.offer(source, run, event, Data::Event(&event.to_le_bytes())).map(|(standing, _)| standing)
+        ledger.offer(source, run, event, Data::Event(&event.to_le_bytes()), false).map(|(standing, _)| standing)
     }
 
     fn stands(ledger: &mut Ledger, event: u64, data: Data<'_>) -> Standing {
-        ledger.offer(1, 1, event, data).unwrap().0
+        ledger.offer(1, 1, event, data, false).unwrap().0
     }
 
     #[test]
@@ -345,7 +347,11 @@ mod tests {
         }
         let counts = ledger.counts();
         assert_eq!((counts.taken_in, counts.decided(), counts.in_hand()), (4, 2, 2));
-        assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked), (4, 8, 0));
+        assert_eq!(
+            (counts.conflicts, counts.duplicates, counts.unchecked),
+            (0, 8, 0),
+            "who has them stored counts them"
+        );
     }
 
     #[test]

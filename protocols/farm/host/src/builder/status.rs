@@ -77,7 +77,7 @@ pub struct Fragments {
     pub late: u64,
     /// Fragments that came again.
     pub duplicate: u64,
-    /// Fragments, and built events, under the numbers of others, for the quarantine.
+    /// Fragments, and built events, that came under numbers with other data.
     #[serde(default)]
     pub conflicts: u64,
     /// Fragments that belong to no event.
@@ -204,7 +204,7 @@ impl BuilderStatus {
             let _ = writeln!(text, "{duplicates} events the controller had already");
         }
         if conflicts > 0 {
-            let _ = writeln!(text, "{conflicts} FRAGMENTS OR EVENTS IN QUARANTINE HAVE THE NUMBERS OF OTHERS");
+            let _ = writeln!(text, "{conflicts} FRAGMENTS OR EVENTS CAME UNDER NUMBERS WITH OTHER DATA");
         }
         if refused + turned_away + misbehaved > 0 {
             let _ = writeln!(
@@ -235,7 +235,7 @@ impl BuilderStatus {
             ("farm_builder_fragments_duplicate_total", "Fragments that came again.", duplicate),
             (
                 "farm_builder_conflicts_total",
-                "Fragments, and built events, in quarantine because others have their numbers.",
+                "Fragments, and built events, that came under numbers with other data.",
                 conflicts,
             ),
             ("farm_builder_fragments_unexpected_total", "Fragments that belong to no event.", unexpected),

@@ -67,7 +67,7 @@ fn events(events: &Events, to: &mut Exposition) {
             "Events that were offered again and could not be compared with what was given before.",
             unchecked,
         ),
-        ("farm_events_conflicting_total", "Events in quarantine because others have their numbers.", conflicts),
+        ("farm_events_conflicting_total", "Events that came under numbers with other data.", conflicts),
         (
             "farm_events_not_taken_total",
             "Events of the controller's own that were dropped: their run was over, or a source had given their numbers.",

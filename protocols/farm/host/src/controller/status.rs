@@ -78,7 +78,7 @@ pub struct Events {
     /// Those of them that could not be compared with what was given before.
     #[serde(default)]
     pub unchecked: u64,
-    /// Events under the numbers of others, which are in quarantine and in no other of these counts.
+    /// Events that came under numbers with other data, since the controller began; in no other of these counts.
     #[serde(default)]
     pub conflicts: u64,
     /// Events made by the controller that it had to drop: their run was over, or a source had given their numbers.

@@ -34,7 +34,7 @@ impl Status {
         );
         let Events { partial, too_large, unchecked, conflicts, .. } = self.events;
         if conflicts > 0 {
-            let _ = writeln!(text, "{conflicts} EVENTS IN QUARANTINE HAVE THE NUMBERS OF EVENTS WITH OTHER DATA");
+            let _ = writeln!(text, "{conflicts} EVENTS CAME UNDER NUMBERS WITH OTHER DATA");
         }
         if unchecked > 0 {
             let _ = writeln!(text, "{unchecked} of the duplicates could not be compared with what was given before");
@@ -132,7 +132,7 @@ mod tests {
             "\n12 of the accepted, rejected and quarantined events were partial\n",
             "\n13 of the quarantined events were larger than any node takes",
             "\n11 events of the controller's own were dropped",
-            "\n14 EVENTS IN QUARANTINE HAVE THE NUMBERS OF EVENTS WITH OTHER DATA\n",
+            "\n14 EVENTS CAME UNDER NUMBERS WITH OTHER DATA\n",
             "\n15 of the duplicates could not be compared",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");

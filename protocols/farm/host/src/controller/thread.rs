@@ -79,7 +79,7 @@ impl Decided {
         let partial = if self.partial > 0 { format!(", {} of them partial", self.partial) } else { String::new() };
         let conflicts = match self.conflicts {
             0 => String::new(),
-            events => format!(", {events} more under the numbers of others"),
+            events => format!(", {events} more under numbers with other data"),
         };
         format!("{}{partial}{conflicts}", self.events)
     }

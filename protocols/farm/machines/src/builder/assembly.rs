@@ -176,7 +176,7 @@ impl Assembly {
         let index = claim.source as usize;
         let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind.code() })?;
         let content = if kind == Kind::Skip { Content::Nothing } else { Content::of(&payload) };
-        let (standing, _) = self.ledger.offer(claim.source, run, event, Data::Part)?;
+        let (standing, _) = self.ledger.offer(claim.source, run, event, Data::Part, false)?;
         let likeness = self.sums.compare_part((run, event), claim.source, content);
         if !self.events.contains_key(&(run, event)) {
             // The controller knows more than a builder that came later, or that has forgotten it: it is built again.

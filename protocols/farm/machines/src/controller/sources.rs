@@ -14,6 +14,12 @@ use hodo_machine::{Instant, Peer};
 /// Bytes that an event takes beside its payload.
 pub(super) const HELD: u64 = 128;
 
+/// Data in quarantine that are remembered, so that they are not stored again.
+const APART_MAX: usize = 4096;
+
+/// A number that is so much below one before it was not kept.
+const FAR: u64 = 1 << 20;
+
 /// A source or a builder, as the controller sees it.
 #[derive(Debug)]
 pub(crate) struct Giver {
@@ -39,6 +45,8 @@ pub(crate) struct Giver {
     pub(crate) active: Instant,
     /// Whether it has given any event.
     pub(crate) has_given: bool,
+    /// The highest number that it has given by this connection, and its run.
+    pub(crate) highest: (u32, u64),
 }
 
 impl Giver {
@@ -57,7 +65,20 @@ impl Giver {
             drained: false,
             active: Instant::ZERO,
             has_given: false,
+            highest: (run, 0),
         }
+    }
+
+    /// Notes a number, and tells whether it is so far below one that was given before that its count has begun anew: whoever
+    /// gives again what it kept has only the last ones.
+    #[inline]
+    fn counts_anew(&mut self, run: u32, event: u64) -> bool {
+        let (its_run, highest) = self.highest;
+        if run != its_run || event > highest {
+            self.highest = (run, event);
+            return false;
+        }
+        highest - event >= FAR
     }
 
     /// Enters an event that has come.
@@ -176,13 +197,14 @@ impl<S: Supply> Controller<S> {
     ) -> Result<(), Error> {
         let length = payload.len() as u32;
         let (role, number) = self.gives(now, peer, serial);
+        let anew = giver(&mut self.lines, peer, serial).is_some_and(|giver| giver.counts_anew(run, event));
         let data = match (role, kind) {
             (Role::Builder, Kind::Skip) => Data::GivenUp,
             (Role::Builder, _) => Data::Fragments(&payload, kind == Kind::Event),
             (_, Kind::Skip) => Data::Nothing,
             _ => Data::Event(&payload),
         };
-        let (standing, content) = self.ledger.offer(number, run, event, data)?;
+        let (standing, content) = self.ledger.offer(number, run, event, data, anew)?;
         match standing {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
@@ -211,12 +233,7 @@ impl<S: Supply> Controller<S> {
                 self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
                 self.commit(self.commits.committed);
             }
-            Standing::Conflict => {
-                let token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT);
-                let sequence = self.quarantine((run, event), (role, number), payload);
-                self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
-                self.commit_at_once();
-            }
+            Standing::Conflict => self.quarantine((peer, serial), (run, event), (role, number, 0), payload, length),
         }
         self.lines.check_owed(peer)
     }
@@ -233,11 +250,9 @@ impl<S: Supply> Controller<S> {
         self.gives(now, peer, serial);
         let number = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(Error::Truncated)?;
         let data = if payload.len() < FRAGMENT { return Err(Error::Truncated) } else { payload.slice(FRAGMENT..) };
-        self.ledger.conflicts(run)?;
-        let token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT | FLAG_DUPLICATE);
-        let sequence = self.quarantine((run, event), (Role::Source, number), data);
-        self.commits.owed.push_back(Owed { sequence, peer, serial, token, length: payload.len() as u32 });
-        self.commit_at_once();
+        self.ledger.runs().find(|open| *open == run).ok_or(Error::NoSuchRun { run })?;
+        let (from, length) = ((Role::Source, number, FLAG_DUPLICATE), payload.len() as u32);
+        self.quarantine((peer, serial), (run, event), from, data, length);
         self.lines.check_owed(peer)
     }
 
@@ -249,20 +264,41 @@ impl<S: Supply> Controller<S> {
         })
     }
 
-    /// Has data stored whose number is that of another event, and returns their place among the verdicts.
+    /// Has data stored whose number is that of another event; who gave so many bytes with them is told when they are committed.
+    /// The same data again are not stored again.
     #[cold]
-    fn quarantine(&mut self, (run, event): (u32, u64), (role, number): (Role, u32), data: Bytes) -> u64 {
-        self.commits.told += 1;
-        let sequence = self.commits.told;
-        if self.config.uncommitted_max.is_some() {
-            self.commits.uncommitted.add(sequence, &data);
-        }
-        self.events.push_back(Event::Conflict { run, event, role, number });
-        let (verdict, node) = (Verdict::Quarantined, number);
+    fn quarantine(
+        &mut self,
+        (peer, serial): (Peer, u64),
+        (run, event): (u32, u64),
+        (role, number, flags): (Role, u32, u8),
+        data: Bytes,
+        length: u32,
+    ) {
         let content = Content::of(&data);
-        let last = Final { run, event, verdict, partial: false, node, attempts: 0, conflict: true, content, data };
-        self.events.push_back(Event::Verdict(last));
-        sequence
+        let is_again = self.accounts.apart.contains(&(run, event, content));
+        self.ledger.conflict(is_again);
+        // Where nobody commits, nothing is stored.
+        let is_kept = self.config.uncommitted_max.is_some();
+        if !is_again {
+            if self.accounts.apart.len() >= APART_MAX {
+                self.accounts.apart.pop_front();
+            }
+            self.accounts.apart.push_back((run, event, content));
+            self.commits.told += 1;
+            if is_kept {
+                self.commits.uncommitted.add(self.commits.told, &data);
+            }
+            self.events.push_back(Event::Conflict { run, event, role, number });
+            let (verdict, partial, node, attempts) = (Verdict::Quarantined, false, number, 0);
+            let last = Final { run, event, verdict, partial, node, attempts, conflict: true, content, data };
+            self.events.push_back(Event::Verdict(last));
+        }
+        let verdict = if is_kept { Verdict::Quarantined } else { Verdict::Rejected };
+        let token = Token::answer(run, event, verdict, FLAG_CONFLICT | flags);
+        self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
+        self.commit(self.commits.committed);
+        self.commit_at_once();
     }
 }
 

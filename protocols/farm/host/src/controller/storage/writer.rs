@@ -163,7 +163,8 @@ fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
     if verdicts.is_empty() {
         return;
     }
-    let kept = verdicts.iter().filter(|verdict| matches!(verdict.verdict, Verdict::Accepted | Verdict::Quarantined));
+    let is_kept = |last: &&Final| matches!(last.verdict, Verdict::Accepted | Verdict::Quarantined) && !last.conflict;
+    let kept = verdicts.iter().filter(is_kept);
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
     shared.stored_bytes.fetch_add(bytes, Ordering::Relaxed);
