@@ -111,16 +111,17 @@ def building(farm, controller, *options):
 
 def greeted(builder, number, instance=1):
     """A source that has greeted once the builder knows of the run."""
-    while True:
+    for _ in range(100):
         link = peer.Peer(builder.at)
         link.send(peer.hello(peer.SOURCE, number, instance=instance))
         link.of(peer.HELLO)
-        # Before it does, it says that it takes nothing.
+        # Before it does, it says that it takes nothing, and ends the connection when it does.
         link.send(peer.message(peer.PING, 9), peer.message(peer.RUN, 1))
         if link.of(peer.PONG, peer.DRAIN)[0] == peer.PONG:
             return link
         link.wait_for_the_end()
         link.close()
+    raise AssertionError(builder.text())
 
 
 def test_a_source_of_a_builder_whose_count_begins_anew(farm, tmp_path):

@@ -10,7 +10,7 @@ use crate::verdicts;
 use std::ops::Range;
 
 /// The byte before checksums; without any there are zeros.
-pub const MARK: u8 = 1;
+const MARK: u8 = 1;
 
 /// An event's checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -70,9 +70,8 @@ pub fn repair(from: &Path, to: &Path, repair: &Repair) -> Result<Repaired, Error
         match item {
             Item::Event(record) => put(&mut store, record)?,
             Item::Verdicts(all, given) => {
-                let of = |range: &'_ Checksums| {
-                    range.iter().map(|(event, sum)| ((range.run, event), sum)).collect::<Vec<_>>()
-                };
+                let of =
+                    |range: &Checksums| range.iter().map(|(event, sum)| ((range.run, event), sum)).collect::<Vec<_>>();
                 let sums: HashMap<_, _> = given.iter().flat_map(of).collect();
                 for (run, verdict, events) in all {
                     for event in events {
