@@ -74,8 +74,8 @@ pub struct ReadoutCounters {
     pub incomplete: u64,
     /// Had their verdict already.
     pub duplicate: u64,
-    /// In quarantine, because events with other data have their numbers: a count that has begun anew, or two sources that are
-    /// wired with the same numbers.
+    /// Under the numbers of events with other data: a count that has begun anew, or two sources that are wired with the same
+    /// numbers. In quarantine, where the farm has a store.
     pub conflicts: u64,
     /// Larger than the far end takes, and left out.
     pub too_large: u64,

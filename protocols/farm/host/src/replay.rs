@@ -44,8 +44,8 @@ pub struct Replay {
     /// Events that were read, and those that were chosen.
     read: u64,
     chosen: u64,
-    /// Events that were left out because others have their numbers.
-    conflicts: u64,
+    /// Whether the log has told that events are left out because others have their numbers.
+    told_of_conflicts: bool,
     /// Something was left out because it cannot be read.
     damaged: Arc<AtomicBool>,
 }
@@ -65,7 +65,7 @@ impl Replay {
             run: None,
             read: 0,
             chosen: 0,
-            conflicts: 0,
+            told_of_conflicts: false,
             damaged,
         })
     }
@@ -79,7 +79,7 @@ impl Replay {
             let finding = match self.reader.next() {
                 Ok(Some(Item::Event(record))) if record.conflict && !self.settings.renumber => {
                     // Under their own numbers they would be in conflict again.
-                    if self.conflicts == 0 {
+                    if !std::mem::replace(&mut self.told_of_conflicts, true) {
                         tracing::warn!(
                             "event {} of run {} from source {} is left out, and all others that are in quarantine because \
                              others have their numbers; --renumber gives them, too",
@@ -88,7 +88,6 @@ impl Replay {
                             record.node
                         );
                     }
-                    self.conflicts += 1;
                     continue;
                 }
                 Ok(Some(Item::Event(record))) => {

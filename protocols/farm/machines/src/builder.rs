@@ -242,14 +242,12 @@ impl Builder {
     /// Has the token of such a fragment go to a new connection of its source; returns whether there is one.
     fn claim_apart(&mut self, key: Key, claim: Claim, content: Content) -> bool {
         let mut apart = self.apart.get_mut(&key).into_iter().flatten();
-        let again =
-            apart.find(|(there, is)| there.source == claim.source && there.serial != claim.serial && *is == content);
-        let is_again = again.is_some();
-        if let Some((there, _)) = again {
-            *there = claim;
-            self.counters.duplicate_fragments += 1;
-        }
-        is_again
+        let is_it =
+            |there: &Claim, is: Content| there.source == claim.source && there.serial != claim.serial && is == content;
+        let Some((there, _)) = apart.find(|(there, is)| is_it(there, *is)) else { return false };
+        *there = claim;
+        self.counters.duplicate_fragments += 1;
+        true
     }
 
     /// Tells a source that such a fragment of its is stored, or thrown away.

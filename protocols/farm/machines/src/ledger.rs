@@ -234,13 +234,12 @@ impl Ledger {
             return Ok((Standing::New, self.sums.enter(run, event, data)));
         }
         let entry = &self.runs[index];
-        match self.sums.compare(run, event, data) {
-            likeness if likeness == Likeness::Other || (likeness == Likeness::Unknown && (anew || entry.has_own)) => {
-                return Ok((Standing::Conflict, Content::Unknown));
-            }
-            Likeness::Unknown => self.counts.unchecked += 1,
-            Likeness::Same | Likeness::Other | Likeness::Late => {}
+        let likeness = self.sums.compare(run, event, data);
+        let is_unknown = likeness == Likeness::Unknown;
+        if likeness == Likeness::Other || (is_unknown && (anew || entry.has_own)) {
+            return Ok((Standing::Conflict, Content::Unknown));
         }
+        self.counts.unchecked += u64::from(is_unknown);
         self.counts.duplicates += 1;
         let standing = if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand };
         Ok((standing, Content::Unknown))

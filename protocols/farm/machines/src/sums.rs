@@ -74,17 +74,17 @@ pub enum Data<'a> {
     Part,
 }
 
-/// The outcome of a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The outcome of a comparison: of several fragments, that of the one that is least alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likeness {
     /// It is the same, or there is nothing that could be lost.
     Same,
-    /// It is other data.
-    Other,
     /// It was not waited for any more.
     Late,
     /// The data that were given before are not known any more, or cannot be compared.
     Unknown,
+    /// It is other data.
+    Other,
 }
 
 /// The checksums of the newest numbers of all runs: as many as there is memory for.
@@ -155,12 +155,7 @@ impl Sums {
                 }
                 // Another builder has had more of them, or fewer.
                 let all = parts.iter().map(|(source, content)| self.compare_part((run, event), *source, *content));
-                all.max_by_key(|likeness| match likeness {
-                    Likeness::Same => 0,
-                    Likeness::Unknown | Likeness::Late => 1,
-                    Likeness::Other => 2,
-                })
-                .unwrap_or(Likeness::Same)
+                all.max().unwrap_or(Likeness::Same)
             }
         }
     }

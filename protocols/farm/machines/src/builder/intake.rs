@@ -61,18 +61,17 @@ impl Builder {
             return Err(Error::WrongRole { role: hello.role });
         }
         let (number, sources) = (hello.number, self.config.sources);
-        let place = self.places.get_mut(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
+        let place = *self.places.get(number as usize).ok_or(Error::NoSuchSource { number, sources })?;
         if let Some(before) = place.filter(|before| *before != peer) {
             // Of two that are there at once, each would give other data under the same numbers.
-            if matches!(self.lines.at(before).map(|line| &line.state), Some(Member::Source(there)) if there.hello.instance != hello.instance)
+            let is_another = |there: &Giver| there.hello.instance != hello.instance;
+            if matches!(self.lines.at(before).map(|line| &line.state), Some(Member::Source(there)) if is_another(there))
             {
                 return Err(Error::Replaced { number });
             }
             self.end(before, Error::Replaced { number });
         }
-        if let Some(place) = self.places.get_mut(number as usize) {
-            *place = Some(peer);
-        }
+        self.places[number as usize] = Some(peer);
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
         let is_draining = self.draining.is_some() || self.sender.is_draining() || !self.assembly.has_runs();

@@ -69,6 +69,12 @@ impl Giver {
         }
     }
 
+    /// Notes that it has given something, and returns its role and its number.
+    fn gives(&mut self, now: Instant) -> (Role, u32) {
+        (self.active, self.has_given) = (now, true);
+        (self.hello.role, self.hello.number)
+    }
+
     /// Notes a number, and tells whether it is so far below one that was given before that its count has begun anew: whoever
     /// gives again what it kept has only the last ones.
     #[inline]
@@ -196,8 +202,8 @@ impl<S: Supply> Controller<S> {
         payload: Bytes,
     ) -> Result<(), Error> {
         let length = payload.len() as u32;
-        let (role, number) = self.gives(now, peer, serial);
-        let anew = giver(&mut self.lines, peer, serial).is_some_and(|giver| giver.counts_anew(run, event));
+        let Some(from) = giver(&mut self.lines, peer, serial) else { return Ok(()) };
+        let ((role, number), anew) = (from.gives(now), from.counts_anew(run, event));
         let data = match (role, kind) {
             (Role::Builder, Kind::Skip) => Data::GivenUp,
             (Role::Builder, _) => Data::Fragments(&payload, kind == Kind::Event),
@@ -247,7 +253,8 @@ impl<S: Supply> Controller<S> {
         event: u64,
         payload: &Bytes,
     ) -> Result<(), Error> {
-        self.gives(now, peer, serial);
+        let Some(from) = giver(&mut self.lines, peer, serial) else { return Ok(()) };
+        from.gives(now);
         let number = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(Error::Truncated)?;
         let data = if payload.len() < FRAGMENT { return Err(Error::Truncated) } else { payload.slice(FRAGMENT..) };
         self.ledger.runs().find(|open| *open == run).ok_or(Error::NoSuchRun { run })?;
@@ -256,16 +263,8 @@ impl<S: Supply> Controller<S> {
         self.lines.check_owed(peer)
     }
 
-    /// Notes that a giver has given something, and returns its role and its number.
-    fn gives(&mut self, now: Instant, peer: Peer, serial: u64) -> (Role, u32) {
-        giver(&mut self.lines, peer, serial).map_or((Role::Source, u32::MAX), |giver| {
-            (giver.active, giver.has_given) = (now, true);
-            (giver.hello.role, giver.hello.number)
-        })
-    }
-
-    /// Has data stored whose number is that of another event; who gave so many bytes with them is told when they are committed.
-    /// The same data again are not stored again.
+    /// Has data stored whose number is that of another event, unless they are stored already; who gave so many bytes with them
+    /// is told when they are committed.
     #[cold]
     fn quarantine(
         &mut self,
