@@ -198,3 +198,17 @@ def test_an_emulated_source_that_is_started_again_repeats_itself(farm):
     events = controller.page()["events"]
     assert (events["taken_in"], events["duplicates"], events["conflicts"]) == (150, 100, 0)
     assert controller.end() == 0
+
+
+def test_the_highest_numbers_are_as_good_as_others(farm, tmp_path):
+    first = 2**64 - 3
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 1, "--accept", "every:2")
+    for count, flag in (2, "0 given twice"), (2, "2 given twice"):
+        source = farm.source(controller.at, "--first", first, "--events", count)
+        assert source.done() == 0 and flag in source.text(), source.text()
+        assert controller.end() == 0
+        controller = farm.controller("--store", tmp_path, listen=controller.at)
+    beyond = farm.source(controller.at, "--first", first, "--events", 3)
+    assert beyond.done() == 2 and "they end at 2^64 - 2; lower --first" in beyond.text(), beyond.text()
+    assert set(ledger.verdicts(tmp_path)) == {first, first + 1}

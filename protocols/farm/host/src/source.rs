@@ -53,7 +53,8 @@ pub enum SourceEvents {
 /// Gives events until all have their verdict, or `stop` is set.
 ///
 /// # Errors
-/// [`Error::Replay`] if there are no recorded events, [`Error::Run`] if the network fails.
+/// [`Error::Settings`] if there are fewer numbers than events, [`Error::Replay`] if there are no recorded events,
+/// [`Error::Run`] if the network fails.
 pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error> {
     let options = settings.process.serve_options(1, 16);
     let damaged = Arc::new(AtomicBool::new(false));
@@ -62,6 +63,7 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
             (EventOrigin::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
         }
         SourceEvents::Made(made) => {
+            check_numbers(made)?;
             let made = of_source(made, settings.number);
             (EventOrigin::Made(Box::new(Generator::new(made, Ranges::default()))), false)
         }
@@ -78,6 +80,21 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
     attended.map_err(|why| Error::run(format!("sending events to {}", settings.to), &why))?;
     summary.damaged = damaged.load(Ordering::Relaxed);
     Ok(summary)
+}
+
+/// Checks that there is a number for each event.
+fn check_numbers(made: &GeneratorConfig) -> Result<(), Error> {
+    match made.count.and_then(|count| count.checked_sub(1)) {
+        Some(last) if made.number(last).is_none() => {
+            let GeneratorConfig { first, step, .. } = made;
+            let why = format!(
+                "there are not so many event numbers from {first} on, {step} apart: they end at 2^64 - 2; lower --first, \
+                 --step or --events"
+            );
+            Err(Error::Settings(why))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns what a source makes: not the same as another one, which reads out another part of a detector.

@@ -161,6 +161,15 @@ pub struct Generator {
     done: crate::Ranges,
 }
 
+impl GeneratorConfig {
+    /// Returns the number of an event, by how many are made before it; `None` beyond the highest.
+    #[must_use]
+    pub fn number(&self, before: u64) -> Option<u64> {
+        let number = before.checked_mul(self.step.max(1)).and_then(|behind| self.first.checked_add(behind));
+        number.filter(|number| *number < u64::MAX)
+    }
+}
+
 impl Generator {
     /// Creates a generator that leaves out the events in `done`.
     #[must_use]
@@ -211,7 +220,7 @@ impl Supply for Generator {
             if self.config.count.is_some_and(|count| self.made >= count) {
                 return Next::Ended;
             }
-            let number = self.config.first + self.made * self.config.step.max(1);
+            let Some(number) = self.config.number(self.made) else { return Next::Ended };
             if !self.done.contains(number) {
                 if let Some(Err(due)) = self.pace.as_mut().map(|pace| pace.take(now)) {
                     return Next::Later(due);
@@ -269,6 +278,15 @@ mod tests {
             numbers(Generator::new(GeneratorConfig { first: 1, step: 2, count: Some(5), ..config() }, done)),
             [5, 7, 9]
         );
+    }
+
+    #[test]
+    fn ends_at_the_highest_number() {
+        let made =
+            |first, step| numbers(Generator::new(GeneratorConfig { first, step, ..config() }, Ranges::default()));
+        assert_eq!(made(u64::MAX - 3, 1), [u64::MAX - 3, u64::MAX - 2, u64::MAX - 1]);
+        assert_eq!(made(u64::MAX - 3, 2), [u64::MAX - 3, u64::MAX - 1]);
+        assert_eq!(made(7, u64::MAX / 2), [7, 7 + u64::MAX / 2]);
     }
 
     #[test]
