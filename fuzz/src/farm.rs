@@ -1,14 +1,14 @@
 use crate::{Accepts, Script, Step, drive, drive_within};
 use bytes::Bytes;
 use hodo_farm::builder::Command as BuilderCommand;
-use hodo_farm::controller::{Command, Event, FarCounters, Final};
+use hodo_farm::controller::{Command, Event, FarCounters, Final, Owner};
 use hodo_farm::emulation::{Accept, Decisions, Spread};
 use hodo_farm::node::{self, Decide, Job};
 use hodo_farm::source::Command as SourceCommand;
 use hodo_farm::wire::{HEADER, HELLO, Header, Hello, Role, SEGMENT, Segment, TOKEN, Token, Verdict};
 use hodo_farm::{
-    Builder, BuilderConfig, Controller, ControllerConfig, Incomplete, Ledger, NoSupply, Node, NodeConfig, Policy,
-    Source, SourceConfig,
+    Builder, BuilderConfig, Controller, ControllerConfig, Incomplete, Ledger, Likeness, NoSupply, Node, NodeConfig,
+    Policy, Source, SourceConfig,
 };
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Transport};
 use hodo_sim::cost::Allowance;
@@ -50,7 +50,7 @@ pub fn wire(input: &[u8]) {
     }
 }
 
-/// Drives a controller. The first byte chooses the policy, commits and reachable nodes; the rest is a script.
+/// Drives a controller. The first byte chooses the policy, commits, reachable nodes and memory; the rest is a script.
 /// No event has two verdicts, and the balance holds.
 pub fn controller(input: &[u8]) {
     let Some((choice, script)) = input.split_first() else { return };
@@ -66,7 +66,8 @@ pub fn controller(input: &[u8]) {
         nodes: if choice & 16 == 0 { Vec::new() } else { vec![Address::Node(1), Address::Node(2)] },
         ..ControllerConfig::default()
     };
-    let controller = Controller::new(config, NoSupply, Ledger::default());
+    let ledger = if choice & 32 == 0 { Ledger::default() } else { Ledger::with_memory(0) };
+    let controller = Controller::new(config, NoSupply, ledger);
     let balanced = Balanced { controller, decided: BTreeSet::new() };
     drive(balanced, script, Some(&newcomer(Role::Node, Transport::Stream)), controller_command);
 }
@@ -88,7 +89,7 @@ impl Machine for Balanced {
     fn poll(&mut self, now: Instant, out: &mut Outbox) -> Output<Event> {
         let output = self.controller.poll(now, out);
         match &output {
-            Output::Event(Event::Verdict(Final { conflict: true, verdict, .. })) => {
+            Output::Event(Event::Verdict(Final { owner: Owner::Other | Owner::Unknown { .. }, verdict, .. })) => {
                 assert_eq!(*verdict, Verdict::Quarantined, "it decides nothing");
             }
             Output::Event(Event::Verdict(Final { run, event, verdict, .. })) => {
@@ -120,6 +121,8 @@ fn controller_command(bytes: &[u8]) -> Option<Command> {
         4 => Command::Resume,
         5 => Command::Run(number as u32),
         6 => Command::Report,
+        7 if number % 4 == 1 => Command::Compared(Likeness::Other),
+        7 if number % 4 == 3 => Command::Compared(Likeness::Unknown),
         _ => Command::Drain,
     })
 }

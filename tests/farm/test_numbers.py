@@ -103,6 +103,50 @@ def test_a_count_that_begins_anew_and_a_source_that_gives_again_what_it_kept(far
     ledger.verified(tmp_path)
 
 
+def test_a_count_that_begins_anew_beyond_what_the_controller_remembers(farm, tmp_path):
+    """Numbers that are far apart fill its memory soon; the store has their checksums."""
+    listing = ["--store", tmp_path, "--segment", "64K"]
+    controller = farm.controller(*listing)
+    farm.nodes(controller.at, 2, "--accept", "every:50")
+
+    def numbers(source, count):
+        return [(source << 32) + 128 * k for k in range(count)]
+
+    for source in range(3):
+        with peer.greeted(controller.at, peer.SOURCE, number=source) as link:
+            given = numbers(source, 45_000)
+            for start in range(0, len(given), 500):
+                assert {flags for _, flags in give(link, given[start : start + 500], "first").values()} == {0}
+    old, more = numbers(0, 200), numbers(0, 400)[200:]
+    with peer.greeted(controller.at, peer.SOURCE) as link:
+        assert set(give(link, old, "first").values()) == {(peer.REJECTED, peer.DUPLICATE)}
+        for _ in range(2):
+            assert set(give(link, old, "second").values()) == {(peer.QUARANTINED, peer.CONFLICT)}
+    events = controller.page()["events"]
+    assert (events["conflicts"], events["duplicates"], events["unchecked"]) == (200, 400, 0)
+    code, why = health(controller)
+    assert code == 503 and "from source 0 has the number of an event with other data, and is in quarantine" in why
+    controller.kill()
+    controller = farm.controller(*listing, listen=controller.at)
+    with peer.greeted(controller.at, peer.SOURCE) as link:
+        assert set(give(link, more, "first").values()) == {(peer.REJECTED, peer.DUPLICATE)}
+        assert set(give(link, more, "second").values()) == {(peer.QUARANTINED, peer.CONFLICT)}
+        events = controller.page()["events"]
+        assert (events["conflicts"], events["duplicates"], events["unchecked"]) == (200, 200, 0)
+    ends_in_conflict(controller, 200)
+    assert apart(tmp_path) == {(number, 0): data(number, "second") for number in numbers(0, 400)}
+    ledger.verified(tmp_path)
+    # Of segments that were taken away nothing is known.
+    for segment in sorted(tmp_path.glob("segment-*"))[:-1]:
+        segment.unlink()
+    controller = farm.controller(*listing, listen=controller.at)
+    with peer.greeted(controller.at, peer.SOURCE) as link:
+        assert set(give(link, numbers(0, 600)[400:], "second").values()) == {(peer.REJECTED, peer.DUPLICATE)}
+    events = controller.page()["events"]
+    assert (events["conflicts"], events["duplicates"], events["unchecked"]) == (0, 200, 200)
+    assert controller.end() == 0 and "could not be compared with what was given before" in controller.text()
+
+
 def building(farm, controller, *options):
     made = farm.part("builder", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--sources", 2, "--to", controller.at, *options)
     made.at = made.said(r"listening on (\S+)")[1]

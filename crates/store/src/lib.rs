@@ -7,6 +7,7 @@
 
 mod block;
 pub mod bytes;
+mod catalogue;
 #[cfg(feature = "cloud")]
 mod cloud;
 mod directory;

@@ -1,6 +1,7 @@
 //! Recovers a folder's contents after a crash.
 
 use crate::block::{FileKind, HEADER, Header, HeaderFault, Kind};
+use crate::catalogue::Catalogue;
 use crate::directory;
 use crate::error::Error;
 use crate::files::Files;
@@ -17,6 +18,7 @@ use crate::verdicts::{self, Verdicts};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The verdicts that were found when a store was opened.
@@ -110,6 +112,7 @@ pub struct State {
     /// The number of the next segment.
     pub next: u64,
     pub ledger: Ledger,
+    pub catalogue: Catalogue,
     pub recovered: Recovered,
 }
 
@@ -129,44 +132,51 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     let mut ledger = Ledger::resume(files, path, &contents)?;
     let Contents { verdicts: mut all, last, .. } = contents;
     let newest = segments.last().map_or(last, |(number, _)| *number);
-    let mut state = State { active: None, next: newest + 1, ledger, recovered: Recovered::default() };
-    ledger = state.ledger;
+    let (mut recovered, mut catalogue) = (Recovered::default(), Catalogue::default());
     let closed = there.iter().filter(|(number, _)| *number <= last);
-    state.recovered.given = newest_given(files, closed);
+    closed.clone().for_each(|(number, _)| catalogue.add(*number));
+    recovered.given = newest_given(files, closed, &mut catalogue);
+    let (mut active, mut next) = (None, newest + 1);
     for (number, path) in segments {
         let found = Found::read(files, &path, number)?;
         merge(&found.verdicts, &mut all);
-        state.recovered.given.extend(ranges(&found.given));
+        recovered.given.extend(ranges(&found.given));
         let grows = number == newest && !found.closed && found.damage.is_empty();
         if grows {
-            state.recovered.cut_bytes = found.torn;
-            state.active = found.into_active(files, path, number)?;
-            state.next = if state.active.is_some() { number + 1 } else { number };
+            recovered.cut_bytes = found.torn;
+            active = found.into_active(files, path, number)?;
+            next = if active.is_some() { number + 1 } else { number };
         } else {
             settle(files, &path, 0..found.length)?;
+            catalogue.add_with(number, spans(&found.given));
             ledger.append(number, &found.verdicts, options.durability);
-            state.recovered.damaged.extend(found.damage);
+            recovered.damaged.extend(found.damage);
             let torn = (found.torn > 0).then_some(Damage { path, offset: found.end, bytes: found.torn });
-            state.recovered.damaged.extend(torn);
+            recovered.damaged.extend(torn);
         }
     }
     // The ledger must not know of a segment whose name the disk could still lose.
     files.sync_folder(folder).map_err(Error::io("sync", folder))?;
     ledger.flush(files, options.durability)?;
-    state.ledger = ledger;
     for ((run, verdict), ranges) in &all {
-        state.recovered.runs.entry(*run).or_default().of_mut(*verdict).extend(ranges);
+        recovered.runs.entry(*run).or_default().of_mut(*verdict).extend(ranges);
     }
-    Ok(state)
+    Ok(State { active, next, ledger, catalogue, recovered })
 }
 
-/// Returns the checksums that closed segments have at their ends, of the newest ones.
-fn newest_given<'a>(files: &dyn Files, closed: impl DoubleEndedIterator<Item = &'a (u64, PathBuf)>) -> Vec<Checksums> {
+/// Returns the checksums that closed segments have at their ends, of the newest ones; the catalogue learns where they are.
+fn newest_given<'a>(
+    files: &dyn Files,
+    closed: impl DoubleEndedIterator<Item = &'a (u64, PathBuf)>,
+    catalogue: &mut Catalogue,
+) -> Vec<Checksums> {
     let (mut segments, mut count) = (Vec::new(), 0);
     for (number, path) in closed.rev() {
         // What cannot be read is not compared: the verdicts are in the ledger.
         let scan = files.read(path).and_then(|file| Scan::new(file, *number));
-        let found = scan.and_then(|mut scan| given_of(&mut scan)).unwrap_or_default();
+        let Ok(found) = scan.and_then(|mut scan| given_of(&mut scan)) else { continue };
+        let events = found.iter().map(|range| (range.run, range.first..range.first + range.sums.len() as u64));
+        catalogue.add_with(*number, events);
         count += found.iter().map(|range| range.sums.len()).sum::<usize>();
         segments.push(found);
         if count >= GIVEN_MAX || segments.len() >= LOOKED_AT_MAX {
@@ -177,7 +187,7 @@ fn newest_given<'a>(files: &dyn Files, closed: impl DoubleEndedIterator<Item = &
 }
 
 /// Reads the checksums at the end of a segment; of one without an end, those of each block.
-fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
+pub fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
     let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(Vec::new()) };
     scan.seek(end);
     if let Some(Step::Block { header: Header { kind: Kind::End, run: length, .. }, .. }) = scan.next()? {
@@ -198,6 +208,12 @@ fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
         }
     }
     Ok(ranges(&all).collect())
+}
+
+/// Returns the ranges of events, by run, in which these checksums are: sorted by verdict, each begins a new one.
+pub fn spans(all: &[Checksum]) -> impl Iterator<Item = (u32, Range<u64>)> {
+    let groups = all.chunk_by(|one, next| one.run == next.run && one.event < next.event);
+    groups.filter_map(|group| Some((group[0].run, group.first()?.event..group.last()?.event + 1)))
 }
 
 /// Joins checksums whose numbers follow each other.

@@ -1,6 +1,7 @@
 //! A folder with one writer.
 
 use crate::block::{self, FileKind, Header, Kind, encode_file_header};
+use crate::catalogue::Catalogue;
 use crate::directory::{self, Lock};
 use crate::error::Error;
 use crate::files::{Files, OpenFile, System};
@@ -9,7 +10,7 @@ use crate::index::{self, Entry};
 use crate::ledger::Ledger;
 use crate::ranges::Ranges;
 use crate::record::{Record, Verdict};
-use crate::recovery::{Active, Recovered, recover};
+use crate::recovery::{Active, Recovered, recover, spans};
 use crate::settle::{Mark, Sync, Synced, rescue};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
@@ -105,6 +106,7 @@ pub struct Store {
     waiting_ranges: usize,
     /// Checksums of those events.
     waiting_given: Vec<Checksum>,
+    catalogue: Catalogue,
     unsealed: bool,
     buffer: Vec<u8>,
     taken: u64,
@@ -168,6 +170,7 @@ impl Store {
             waiting: BTreeMap::new(),
             waiting_ranges: 0,
             waiting_given: Vec::new(),
+            catalogue: state.catalogue,
             unsealed: false,
             buffer: Vec::new(),
             taken: 0,
@@ -297,6 +300,23 @@ impl Store {
         self.decided.get(&run).is_some_and(|decided| decided.contains(event))
     }
 
+    /// Returns the checksum of an event that was committed, as it was given: it may have to be read from the files. `None` where
+    /// it is not known, as of an event whose segment was taken away.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a segment cannot be read.
+    pub fn given(&mut self, run: u32, event: u64) -> Result<Option<u32>, Error> {
+        if !self.is_decided(run, event) {
+            return Ok(None);
+        }
+        if let Some(active) = &self.active
+            && let Some(sum) = self.catalogue.of_open(active.number, &active.given, run, event)
+        {
+            return Ok(Some(sum));
+        }
+        self.catalogue.of_closed(&*self.files, &self.options.directory, run, event)
+    }
+
     /// Notes the verdict; returns `false`, and counts it, if the event has one.
     fn decide(&mut self, record: &Record<'_>) -> bool {
         let new = record.conflict || self.decided.entry(record.run).or_default().insert(record.event);
@@ -408,6 +428,7 @@ impl Store {
         let mut data = Vec::new();
         verdicts::encode_all(&active.verdicts, &mut data);
         given::encode(&mut active.given, &mut data);
+        self.catalogue.add_with(active.number, spans(&active.given));
         let ledger = Header::new(Kind::Ledger, active.number, active.number, &data);
         active.append(&ledger, &data);
         // Found from the end without all that is in the index. One that is too long for the field is not found.

@@ -223,7 +223,15 @@ impl Story {
             let closes = self.random.chance(0.05);
             let done = if closes { store.close_segment() } else { store.commit().map(|_| ()) };
             match done {
-                Ok(()) => (self.acknowledged, failed) = (self.next, 0),
+                Ok(()) => {
+                    (self.acknowledged, failed) = (self.next, 0);
+                    if self.next > 0 {
+                        let event = self.random.below(self.next);
+                        // The disk may fail.
+                        let found = store.given(RUN, event).unwrap_or(Some(given_of(event)));
+                        assert_eq!(found, Some(given_of(event)), "event {event} of {}", self.next);
+                    }
+                }
                 Err(_) => failed += 1,
             }
             self.failures += u64::from(failed > 0);

@@ -281,6 +281,53 @@ fn checksums_of_what_was_given_are_found_again_and_other_data_decide_nothing() {
 }
 
 #[test]
+fn the_checksum_of_any_event_is_found_in_its_segment() {
+    let scratch = Scratch::new("given-any");
+    let data = [0x5A; 200];
+    // Two sources that count in ranges of their own, and rejected events that are far apart.
+    let number = |event: u64| if event.is_multiple_of(2) { event } else { (1 << 40) + 1000 * event };
+    let sum_of = |run: u32, event: u64| 100 * run + event as u32;
+    let mut written = 0;
+    for _ in 0..3 {
+        let (mut store, _) = open(&scratch);
+        for event in written..written + 100 {
+            for run in [1, 7] {
+                let whole = record(run, number(event), verdict_of(event), &data);
+                store.put(&Record { given: sum_of(run, event), ..whole }).expect("there is room");
+            }
+            if event % 5 == 4 {
+                store.commit().expect("there is room");
+                for known in 0..event {
+                    let found = [1, 7].map(|run| store.given(run, number(known)).expect("it can be read"));
+                    assert_eq!(found, [1, 7].map(|run| Some(sum_of(run, known))), "event {known} of {event}");
+                }
+            }
+        }
+        for (run, event) in [(1, 9999), (2, 0), (1, u64::MAX - 1), (1, u64::MAX)] {
+            assert_eq!(store.given(run, event).expect("there is nothing to read"), None);
+        }
+        written += 100;
+        store.finish().expect("there is room");
+    }
+    let segments = scratch.files("segment-");
+    assert!(segments.len() > 6, "{segments:?}");
+    let (mut store, _) = open(&scratch);
+    // One that is damaged at its end has its events, and of one that was taken away nothing is known.
+    let bytes = fs::read(&segments[1]).expect("it is there");
+    fs::write(&segments[1], &bytes[..bytes.len() - 100]).expect("there is room");
+    assert_eq!(store.given(7, number(299)).expect("it can be read"), Some(sum_of(7, 299)));
+    let mut found = |run, event| store.given(run, number(event)).expect("it can be read");
+    let before: Vec<u64> = (0..300).filter(|event| found(1, *event) != Some(sum_of(1, *event))).collect();
+    assert_eq!(before, []);
+    drop(store);
+    fs::remove_file(&segments[0]).expect("it is there");
+    let (mut store, _) = open(&scratch);
+    let mut found = |run, event| store.given(run, number(event)).expect("it can be read");
+    let unknown: Vec<u64> = (0..300).filter(|event| found(1, *event) != Some(sum_of(1, *event))).collect();
+    assert!(!unknown.is_empty() && unknown.len() < 60 && unknown.iter().all(|event| found(1, *event).is_none()));
+}
+
+#[test]
 fn the_highest_number_is_found_again() {
     for verdict in [Verdict::Accepted, Verdict::Rejected] {
         let scratch = Scratch::new("highest");

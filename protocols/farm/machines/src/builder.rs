@@ -14,6 +14,7 @@ use crate::controller::sources::Giver;
 use crate::greetings::{Greetings, host};
 use crate::inbound::Intake;
 use crate::lines::{Gone, Lines, Silence};
+use crate::recent::Recent;
 use crate::sender::{Sender, SenderConfig, SenderEvent};
 use crate::sums::Content;
 use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Header, Kind, Role, Token, Verdict};
@@ -48,7 +49,7 @@ pub struct Builder {
     /// Fragments under numbers of their sources that are taken, on their way to the quarantine: who is to be told.
     apart: BTreeMap<Key, VecDeque<(Claim, Content)>>,
     /// The sources and the numbers of the last that are there.
-    apart_before: VecDeque<(u32, Key, Content)>,
+    apart_before: Recent<(u32, Key, Content), APART_MAX>,
     /// Segments that may be of such fragments.
     doubtful: Segments,
     /// Fragments that come over datagrams and are not whole.
@@ -85,7 +86,7 @@ impl Builder {
             told: Vec::new(),
             assembly: Assembly::new(config.sources, config.patience),
             apart: BTreeMap::new(),
-            apart_before: VecDeque::new(),
+            apart_before: Recent::default(),
             doubtful: Segments::default(),
             events: VecDeque::new(),
             greetings: Greetings::default(),
@@ -235,8 +236,7 @@ impl Builder {
         if self.apart.get(&key).into_iter().flatten().any(|(claim, is)| is_it(claim.source, *is)) {
             return Some(Known::Here);
         }
-        let is_over = self.apart_before.iter().any(|(of, its_key, is)| *its_key == key && is_it(*of, *is));
-        is_over.then_some(Known::Decided)
+        self.apart_before.contains(&(source, key, content)).then_some(Known::Decided)
     }
 
     /// Has the token of such a fragment go to a new connection of its source; returns whether there is one.
@@ -259,10 +259,7 @@ impl Builder {
         }
         if let Some((claim, content)) = first {
             self.assembly.apart_is_over(&claim);
-            if self.apart_before.len() >= APART_MAX {
-                self.apart_before.pop_front();
-            }
-            self.apart_before.push_back((claim.source, key, content));
+            self.apart_before.insert((claim.source, key, content));
             self.tell(&claim, key.0, key.1, verdict, FLAG_CONFLICT);
         }
     }

@@ -4,6 +4,7 @@ mod config;
 mod dispatch;
 mod even;
 mod nodes;
+mod quarantine;
 mod report;
 pub(crate) mod sources;
 mod stages;
@@ -14,50 +15,30 @@ use crate::greetings::{Greetings, host};
 use crate::inbound::{Intake, Message};
 use crate::ledger::Ledger;
 use crate::lines::{Gone, Lines, Silence};
+use crate::recent::Recent;
 use crate::sums::Content;
 use crate::supply::Supply;
-use crate::wire::{FLAG_NO_TOKENS, Header, Hello, Kind, Role, Token};
+use crate::wire::{FLAG_NO_TOKENS, Header, Hello, Kind, Role};
 use crate::{Counts, Error};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use bytes::Bytes;
-pub use config::{Command, ControllerConfig, Event, Final, Policy};
+pub use config::{Command, ControllerConfig, Event, Final, Owner, Policy};
 use core::time::Duration;
 use even::Even;
 pub use even::Pace;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer, Spans, Stamp, Stamps};
 pub use nodes::NodeShare;
 use nodes::{Dispatched, Member, NodeLine, Origin, PendingEvent, Queue};
+use quarantine::APART_MAX;
 pub use report::{Counters, FarCounters, State};
 use sources::Giver;
 use stages::Stages;
 pub use stages::{AWAY, DECIDE, QUEUE, SEND, WAIT};
-use verdicts::Uncommitted;
-
-/// A verdict that its giver is to be told once it is committed.
-#[derive(Debug)]
-struct Owed {
-    sequence: u64,
-    peer: Peer,
-    serial: u64,
-    token: Token,
-    length: u32,
-}
+use verdicts::Commits;
 
 /// A peer that has sent an event which is in hand: its connection's serial number, and the bytes that it sent.
 type Claim = (Peer, u64, u32);
-
-/// The verdicts and their commits.
-#[derive(Debug, Default)]
-struct Commits {
-    /// Verdicts that the application was told.
-    told: u64,
-    /// Verdicts, counted from the start, that will survive whatever happens.
-    committed: u64,
-    uncommitted: Uncommitted,
-    /// Verdicts that their givers are owed.
-    owed: VecDeque<Owed>,
-}
 
 /// The accounts of sources and builders, those that are gone included.
 #[derive(Debug, Default)]
@@ -66,7 +47,7 @@ struct Accounts {
     claims: BTreeMap<(u32, u64), Vec<Claim>>,
     serials: u64,
     /// The last data in quarantine whose numbers are those of others.
-    apart: VecDeque<(u32, u64, Content)>,
+    apart: Recent<(u32, u64, Content), APART_MAX>,
     /// Sources and builders that are connected.
     givers: u32,
     /// Bytes of events in hand whose givers are gone.
@@ -246,6 +227,7 @@ impl<S: Supply> Controller<S> {
                 self.made(now, number, payload, Kind::Event, stamped);
             }
             Command::Committed(count) => self.commit(count),
+            Command::Compared(likeness) => self.compared(likeness),
             Command::Pause if self.state == State::Running => self.state = State::Paused,
             Command::Resume => self.resume(now),
             Command::Pause => {}

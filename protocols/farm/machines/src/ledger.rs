@@ -13,23 +13,15 @@ const GAPS_ALL_MAX: usize = 8 * GAPS_MAX;
 const GAPS_RESERVED: usize = 64;
 /// Sources of a run that may have gaps.
 const GAPPED_MAX: usize = 4096;
-/// Memory for the checksums of events: of 16 million whose numbers follow each other.
-const SUMS_MAX: usize = 64 << 20;
 
 /// Which events are in hand, and which have their verdict: each run's own.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Ledger {
     runs: Vec<Run>,
     sums: Sums,
     counts: Counts,
     /// The last run that was forgotten: neither it nor one before it may come again.
     forgotten: Option<u32>,
-}
-
-impl Default for Ledger {
-    fn default() -> Self {
-        Ledger { runs: Vec::new(), sums: Sums::new(SUMS_MAX), counts: Counts::default(), forgotten: None }
-    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -91,6 +83,8 @@ pub enum Standing {
     Decided,
     /// Another event has its number, which is here or has its verdict: this one is not in the balance.
     Conflict,
+    /// It is known, but its data are not, or cannot be compared: it is counted once that is over.
+    Doubtful,
 }
 
 /// The balance: what came in has exactly one verdict, or is in hand.
@@ -157,6 +151,12 @@ impl Ledger {
     /// Runs whose events are remembered; the oldest one that has no event in hand makes room for one more.
     pub const RUNS_MAX: usize = 8;
 
+    /// Creates a ledger that has so many bytes for the checksums by which data are compared.
+    #[must_use]
+    pub fn with_memory(bytes: usize) -> Self {
+        Ledger { sums: Sums::new(bytes), ..Ledger::default() }
+    }
+
     /// Enters what an earlier process has decided.
     ///
     /// # Errors
@@ -199,21 +199,13 @@ impl Ledger {
     }
 
     /// Takes an event of a source in, where it is new, and returns what of its data is compared with what comes later. A
-    /// source's events may have so many gaps at most, and an event that is refused changes nothing. Of a source that counts
-    /// `anew`, data that cannot be compared are no duplicate.
+    /// source's events may have so many gaps at most, and an event that is refused changes nothing.
     ///
     /// # Errors
     /// [`Error::NoNumber`] for `u64::MAX`, [`Error::TooManyGaps`] if a gap would be one too many, and
     /// [`Error::NoSuchRun`] if the run is not open.
     #[inline]
-    pub fn offer(
-        &mut self,
-        source: u32,
-        run: u32,
-        event: u64,
-        data: Data<'_>,
-        anew: bool,
-    ) -> Result<(Standing, Content), Error> {
+    pub fn offer(&mut self, source: u32, run: u32, event: u64, data: Data<'_>) -> Result<(Standing, Content), Error> {
         if event == u64::MAX {
             return Err(Error::NoNumber);
         }
@@ -234,20 +226,32 @@ impl Ledger {
             return Ok((Standing::New, self.sums.enter(run, event, data)));
         }
         let entry = &self.runs[index];
-        let likeness = self.sums.compare(run, event, data);
-        let is_unknown = likeness == Likeness::Unknown;
-        if likeness == Likeness::Other || (is_unknown && (anew || entry.has_own)) {
-            return Ok((Standing::Conflict, Content::Unknown));
-        }
-        self.counts.unchecked += u64::from(is_unknown);
-        self.counts.duplicates += 1;
-        let standing = if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand };
+        let standing = match self.sums.compare(run, event, data) {
+            Likeness::Other => Standing::Conflict,
+            Likeness::Unknown if entry.has_own => Standing::Conflict,
+            Likeness::Unknown => return Ok((Standing::Doubtful, data.content())),
+            Likeness::Same | Likeness::Late => {
+                self.counts.duplicates += 1;
+                if entry.decided.contains(event) { Standing::Decided } else { Standing::InHand }
+            }
+        };
         Ok((standing, Content::Unknown))
     }
 
-    /// Counts data that came under the number of another event, and whether the same had done so before.
-    pub fn conflict(&mut self, is_again: bool) {
-        *(if is_again { &mut self.counts.duplicates } else { &mut self.counts.conflicts }) += 1;
+    /// Counts data that came under the number of another event, for the first time or again.
+    pub fn conflict(&mut self, is_new: bool) {
+        *(if is_new { &mut self.counts.conflicts } else { &mut self.counts.duplicates }) += 1;
+    }
+
+    /// Counts data that were in doubt and are a duplicate, as far as that could be told.
+    pub fn duplicate(&mut self, is_checked: bool) {
+        self.counts.duplicates += 1;
+        self.counts.unchecked += u64::from(!is_checked);
+    }
+
+    /// Returns whether an event has its verdict.
+    pub fn is_decided(&self, run: u32, event: u64) -> bool {
+        self.decided(run).is_some_and(|decided| decided.contains(event))
     }
 
     /// Takes an event in that was made in this process, and returns whether it is new.
@@ -323,11 +327,11 @@ mod tests {
 
     /// Offers an event whose data follow from its number.
     fn offer(ledger: &mut Ledger, source: u32, run: u32, event: u64) -> Result<Standing, Error> {
-        ledger.offer(source, run, event, Data::Event(&event.to_le_bytes()), false).map(|(standing, _)| standing)
+        ledger.offer(source, run, event, Data::Event(&event.to_le_bytes())).map(|(standing, _)| standing)
     }
 
     fn stands(ledger: &mut Ledger, event: u64, data: Data<'_>) -> Standing {
-        ledger.offer(1, 1, event, data, false).unwrap().0
+        ledger.offer(1, 1, event, data).unwrap().0
     }
 
     #[test]
@@ -354,13 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_compared_is_a_duplicate_that_is_counted_apart() {
+    fn what_cannot_be_compared_is_in_doubt_and_counted_when_that_is_over() {
         let mut ledger = opened([1]);
         ledger.recover(1, Verdict::Rejected, &[0..1, 1..2]).unwrap();
-        assert_eq!(offer(&mut ledger, 0, 1, 0), Ok(Standing::Decided), "an earlier process knew its data");
+        assert_eq!(offer(&mut ledger, 0, 1, 0), Ok(Standing::Doubtful), "an earlier process knew its data");
         assert_eq!(stands(&mut ledger, 2, Data::Part), Standing::New);
-        assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::InHand));
-        assert_eq!((ledger.counts().duplicates, ledger.counts().unchecked, ledger.counts().conflicts), (2, 2, 0));
+        assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::Doubtful));
+        assert_eq!([0, 2].map(|event| ledger.is_decided(1, event)), [true, false]);
+        assert_eq!(ledger.counts().duplicates, 0);
+        ledger.duplicate(false);
+        ledger.duplicate(true);
+        assert_eq!((ledger.counts().duplicates, ledger.counts().unchecked, ledger.counts().conflicts), (2, 1, 0));
         ledger.recover_content(1, 1, Content::of(b"abc"));
         assert_eq!(stands(&mut ledger, 1, Data::Event(b"abc")), Standing::Decided);
         assert_eq!(stands(&mut ledger, 1, Data::Event(b"abd")), Standing::Conflict, "where it has told of them");
@@ -379,13 +387,13 @@ mod tests {
     fn every_event_has_one_verdict() {
         let mut ledger = Ledger::default();
         ledger.recover(1, Verdict::Accepted, &[0..2, 5..6]).unwrap();
-        assert_eq!(offer(&mut ledger, 0, 1, 1), Ok(Standing::Decided));
+        assert_eq!(offer(&mut ledger, 0, 1, 1), Ok(Standing::Doubtful));
         assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::New));
         assert_eq!(offer(&mut ledger, 0, 1, 2), Ok(Standing::InHand));
         ledger.decide(1, 2, Verdict::Rejected);
         ledger.decide(1, 2, Verdict::Accepted);
         let counts = ledger.counts();
-        assert_eq!((counts.taken_in, counts.accepted, counts.rejected, counts.duplicates), (4, 3, 1, 2));
+        assert_eq!((counts.taken_in, counts.accepted, counts.rejected, counts.duplicates), (4, 3, 1, 1));
         assert_eq!(counts.in_hand(), 0);
     }
 

@@ -19,6 +19,7 @@ mod ledger;
 mod lines;
 pub mod node;
 mod pool;
+mod recent;
 #[cfg(test)]
 mod rig;
 mod sender;
@@ -34,5 +35,5 @@ pub use hodo_machine::Ranges;
 pub use ledger::{Counts, Ledger, Standing};
 pub use node::{Node, NodeConfig};
 pub use source::{Source, SourceConfig};
-pub use sums::{Content, Data};
+pub use sums::{Content, Data, Likeness};
 pub use supply::{EventData, Next, NoSupply, Supply};

@@ -74,6 +74,17 @@ pub enum Data<'a> {
     Part,
 }
 
+impl Data<'_> {
+    /// Returns what is compared of the whole event, where this is one.
+    pub fn content(self) -> Content {
+        match self {
+            Data::Event(payload) => Content::of(payload),
+            Data::Fragments(payload, true) => joined(&parts(payload)),
+            Data::Nothing | Data::GivenUp | Data::Fragments(..) | Data::Part => Content::Unknown,
+        }
+    }
+}
+
 /// The outcome of a comparison: of several fragments, that of the one that is least alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likeness {
@@ -101,6 +112,13 @@ type Key = (u32, u32, u64);
 
 /// Fragments with their sources, each as it is compared.
 type Parts = Vec<(u32, Content)>;
+
+impl Default for Sums {
+    /// Has 64 MiB: of 16 million numbers that follow each other.
+    fn default() -> Self {
+        Sums::new(64 << 20)
+    }
+}
 
 impl Sums {
     /// Creates a memory of so many bytes, and of one chunk at least.

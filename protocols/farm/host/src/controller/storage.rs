@@ -7,6 +7,7 @@ mod writer;
 
 use super::status::StoreStatus;
 use hodo_daemon::Health;
+use hodo_farm::Likeness;
 use hodo_farm::controller::Final;
 use hodo_farm::wire::Verdict;
 use hodo_io::Waker;
@@ -63,6 +64,8 @@ struct Queue {
     verdicts: Mutex<Vec<Final>>,
     queued: AtomicU64,
     committed: AtomicU64,
+    /// The outcomes for data that were in doubt, in their order: they come before the count of what is committed.
+    compared: Mutex<Vec<Likeness>>,
     waker: Mutex<Option<Waker>>,
 }
 
@@ -217,6 +220,11 @@ impl StorageQueue {
     #[inline]
     pub fn committed(&self) -> u64 {
         self.queue().committed.load(Ordering::Acquire)
+    }
+
+    /// Takes the outcomes for data that were in doubt, among the verdicts that are committed.
+    pub fn compared(&self) -> Vec<Likeness> {
+        std::mem::take(&mut *self.queue().compared.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Returns what the writer has done so far.

@@ -10,7 +10,7 @@ use hodo_farm::wire::{Hello, Role};
 use hodo_io::{Attendant, Snapshot};
 use hodo_machine::Instant;
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -41,6 +41,8 @@ pub struct ControllerThread {
 pub struct ThreadState {
     verdicts: Vec<Final>,
     committed: u64,
+    /// News of the storage that the machine was not told yet.
+    news: VecDeque<Command>,
     /// The machine has drained, for good or until an order to resume.
     drained: bool,
     /// The machine has ended for good, and `running` no longer counts this thread.
@@ -183,7 +185,11 @@ impl Attendant for ControllerThread {
             let committed = storage.committed();
             if committed != self.state.committed {
                 self.state.committed = committed;
-                return Some(Command::Committed(committed));
+                self.state.news.extend(storage.compared().into_iter().map(Command::Compared));
+                self.state.news.push_back(Command::Committed(committed));
+            }
+            if let Some(news) = self.state.news.pop_front() {
+                return Some(news);
             }
         }
         self.orders.next()

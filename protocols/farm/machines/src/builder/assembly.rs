@@ -15,9 +15,6 @@ pub const FRAGMENT: usize = 8;
 /// Bytes that a fragment takes beside its payload.
 pub(crate) const HELD: u64 = 64;
 
-/// Memory for the checksums of fragments, of all sources together.
-const SUMS_MAX: usize = 64 << 20;
-
 /// A run and the number of an event in it.
 pub(crate) type Key = (u32, u64);
 
@@ -120,7 +117,7 @@ impl Assembly {
             timers: Timers::default(),
             not_before: Instant::ZERO,
             in_hand: alloc::vec![0; sources as usize],
-            sums: Sums::new(SUMS_MAX),
+            sums: Sums::default(),
             open: 0,
         }
     }
@@ -176,7 +173,7 @@ impl Assembly {
         let index = claim.source as usize;
         let held = self.in_hand.get_mut(index).ok_or(Error::Unexpected { kind: kind.code() })?;
         let content = if kind == Kind::Skip { Content::Nothing } else { Content::of(&payload) };
-        let (standing, _) = self.ledger.offer(claim.source, run, event, Data::Part, false)?;
+        let (standing, _) = self.ledger.offer(claim.source, run, event, Data::Part)?;
         let likeness = self.sums.compare_part((run, event), claim.source, content);
         if !self.events.contains_key(&(run, event)) {
             // The controller knows more than a builder that came later, or that has forgotten it: it is built again.

@@ -1,6 +1,6 @@
 use super::{FarCounters, NodeShare, Pace};
 use crate::Error;
-use crate::sums::Content;
+use crate::sums::{Content, Likeness};
 use crate::wire::{Hello, Role, Verdict};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -125,6 +125,9 @@ pub enum Command {
     },
     /// This many verdicts, counted from the start, will survive whatever happens.
     Committed(u64),
+    /// The oldest [`Final`] in doubt was compared with the event of its number: other data will be stored beside it. To be
+    /// said before they are committed, or they count as unchecked.
+    Compared(Likeness),
     /// Give no events to nodes until [`Command::Resume`].
     Pause,
     /// Begin, or go on: also after [`Command::Drain`].
@@ -175,7 +178,7 @@ pub enum Event {
         /// The most bytes that a node takes.
         max: u32,
     },
-    /// Data came under the number of another event; the [`Final`] behind this has them, for the quarantine.
+    /// Data came under the number of another event, and a [`Final`] has them, for the quarantine.
     Conflict {
         /// The run of the event.
         run: u32,
@@ -192,7 +195,22 @@ pub enum Event {
     Counters(Peer, FarCounters),
 }
 
-/// The final verdict on an event.
+/// The event to which a number belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// That of the event itself.
+    Itself,
+    /// Another event's: this is no verdict, but data to be stored beside that one.
+    Other,
+    /// That of an event whose data the controller does not know any more. The application compares the contents, stores data
+    /// that are different beside the event, and says so with [`Command::Compared`].
+    Unknown {
+        /// Whether data that cannot be compared are stored, too, and called different: their source has begun anew to count.
+        anew: bool,
+    },
+}
+
+/// The final verdict on an event, or data that came under a number which is not their own.
 #[derive(Debug)]
 pub struct Final {
     /// The run of the event.
@@ -203,14 +221,28 @@ pub struct Final {
     pub verdict: Verdict,
     /// Whether fragments of it were missing.
     pub partial: bool,
-    /// The node that gave the verdict; of a conflict, the source or the builder that gave the data.
+    /// The node that gave the verdict; under a number that is not its own, the source or the builder that gave the data.
     pub node: u32,
     /// How often it was given to a node.
     pub attempts: u8,
-    /// Whether this is no verdict, but other data that came under the event's number, to be stored beside it.
-    pub conflict: bool,
+    /// The event to which the number belongs under which it came.
+    pub owner: Owner,
     /// The event as it was given, whatever is stored of it: what comes under its number is compared with that.
     pub content: Content,
     /// The data to be stored: the node's output, or the event if there is none; empty if nothing is to be stored.
     pub data: Bytes,
+}
+
+impl Final {
+    /// Compares these data, which are in doubt, with what was given under their number, as far as that is known. Other data
+    /// are to be stored, also those that are only said to be other, as their source has begun anew.
+    #[must_use]
+    pub fn compared(&self, known: Content) -> Likeness {
+        match known {
+            Content::Unknown if self.owner == (Owner::Unknown { anew: true }) => Likeness::Other,
+            Content::Unknown => Likeness::Unknown,
+            known if known.code() == self.content.code() => Likeness::Same,
+            _ => Likeness::Other,
+        }
+    }
 }

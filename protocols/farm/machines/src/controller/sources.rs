@@ -1,21 +1,18 @@
 use super::nodes::{Member, Origin, PendingEvent};
-use super::{Controller, Event, Final, Owed, State};
+use super::verdicts::Owed;
+use super::{Controller, State};
 use crate::Error;
-use crate::builder::FRAGMENT;
 use crate::inbound::Intake;
 use crate::ledger::Standing;
 use crate::lines::Lines;
-use crate::sums::{Content, Data};
+use crate::sums::Data;
 use crate::supply::Supply;
-use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
+use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
 /// Bytes that an event takes beside its payload.
 pub(super) const HELD: u64 = 128;
-
-/// Data in quarantine that are remembered, so that they are not stored again.
-const APART_MAX: usize = 4096;
 
 /// A number that is so much below one before it was not kept.
 const FAR: u64 = 1 << 20;
@@ -70,7 +67,7 @@ impl Giver {
     }
 
     /// Notes that it has given something, and returns its role and its number.
-    fn gives(&mut self, now: Instant) -> (Role, u32) {
+    pub(super) fn gives(&mut self, now: Instant) -> (Role, u32) {
         (self.active, self.has_given) = (now, true);
         (self.hello.role, self.hello.number)
     }
@@ -210,7 +207,11 @@ impl<S: Supply> Controller<S> {
             (_, Kind::Skip) => Data::Nothing,
             _ => Data::Event(&payload),
         };
-        let (standing, content) = self.ledger.offer(number, run, event, data, anew)?;
+        let (standing, content) = self.ledger.offer(number, run, event, data)?;
+        let standing = match standing {
+            Standing::Doubtful => self.doubtful(run, event, &payload, (content, anew)),
+            clear => clear,
+        };
         match standing {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
@@ -240,64 +241,9 @@ impl<S: Supply> Controller<S> {
                 self.commit(self.commits.committed);
             }
             Standing::Conflict => self.quarantine((peer, serial), (run, event), (role, number, 0), payload, length),
+            Standing::Doubtful => self.doubt((peer, serial), (run, event), (role, number), (content, anew), payload),
         }
         self.lines.check_owed(peer)
-    }
-
-    /// Takes in a fragment for the quarantine, which a builder has in the form of an event that is built of it alone.
-    pub(super) fn given_apart(
-        &mut self,
-        now: Instant,
-        (peer, serial): (Peer, u64),
-        run: u32,
-        event: u64,
-        payload: &Bytes,
-    ) -> Result<(), Error> {
-        let Some(from) = giver(&mut self.lines, peer, serial) else { return Ok(()) };
-        from.gives(now);
-        let number = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(Error::Truncated)?;
-        let data = if payload.len() < FRAGMENT { return Err(Error::Truncated) } else { payload.slice(FRAGMENT..) };
-        self.ledger.runs().find(|open| *open == run).ok_or(Error::NoSuchRun { run })?;
-        let (from, length) = ((Role::Source, number, FLAG_DUPLICATE), payload.len() as u32);
-        self.quarantine((peer, serial), (run, event), from, data, length);
-        self.lines.check_owed(peer)
-    }
-
-    /// Has data stored whose number is that of another event, unless they are stored already; who gave so many bytes with them
-    /// is told when they are committed.
-    #[cold]
-    fn quarantine(
-        &mut self,
-        (peer, serial): (Peer, u64),
-        (run, event): (u32, u64),
-        (role, number, flags): (Role, u32, u8),
-        data: Bytes,
-        length: u32,
-    ) {
-        let content = Content::of(&data);
-        let is_again = self.accounts.apart.contains(&(run, event, content));
-        self.ledger.conflict(is_again);
-        // Where nobody commits, nothing is stored.
-        let is_kept = self.config.uncommitted_max.is_some();
-        if !is_again {
-            if self.accounts.apart.len() >= APART_MAX {
-                self.accounts.apart.pop_front();
-            }
-            self.accounts.apart.push_back((run, event, content));
-            self.commits.told += 1;
-            if is_kept {
-                self.commits.uncommitted.add(self.commits.told, &data);
-            }
-            self.events.push_back(Event::Conflict { run, event, role, number });
-            let (verdict, partial, node, attempts) = (Verdict::Quarantined, false, number, 0);
-            let last = Final { run, event, verdict, partial, node, attempts, conflict: true, content, data };
-            self.events.push_back(Event::Verdict(last));
-        }
-        let verdict = if is_kept { Verdict::Quarantined } else { Verdict::Rejected };
-        let token = Token::answer(run, event, verdict, FLAG_CONFLICT | flags);
-        self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
-        self.commit(self.commits.committed);
-        self.commit_at_once();
     }
 }
 

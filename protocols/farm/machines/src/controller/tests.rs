@@ -1,8 +1,8 @@
 use super::*;
 use crate::lines::OWED_MAX;
 use crate::rig::{Rig, accepted, event, hello, message, plain, token, token_of};
-use crate::wire::{APART, FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_OUTPUT, Verdict};
-use crate::{NoSupply, emulation, supply};
+use crate::wire::{APART, FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_OUTPUT, Token, Verdict};
+use crate::{Likeness, NoSupply, emulation, supply};
 use alloc::vec;
 use hodo_machine::Closed;
 
@@ -298,7 +298,7 @@ fn an_event_that_comes_again_has_one_verdict_and_a_token_for_each() {
 /// Returns the conflicts: the event, who gave it, and the data.
 fn conflicts(rig: &mut Farm) -> Vec<(u64, u32, Vec<u8>)> {
     let told = rig.drain_events().into_iter().filter_map(|event| match event {
-        Event::Verdict(last) if last.conflict => Some((last.event, last.node, last.data.to_vec())),
+        Event::Verdict(last) if last.owner != Owner::Itself => Some((last.event, last.node, last.data.to_vec())),
         _ => None,
     });
     told.collect()
@@ -346,6 +346,52 @@ fn a_counter_that_rolls_over_swallows_nothing_whatever_is_forgotten() {
     give(&mut farm, later, [2, 3, 2000, 4]);
     let counts = farm.machine.counts();
     assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked), (2, 3, 3));
+}
+
+#[test]
+fn what_the_controller_has_forgotten_the_application_compares_before_anybody_is_told() {
+    let mut ledger = Ledger::with_memory(0);
+    ledger.recover(1, Verdict::Rejected, &[0..1000, 1000..2000]).unwrap();
+    let mut farm =
+        Rig::new(Controller::new(ControllerConfig { uncommitted_max: Some(10), ..config() }, NoSupply, ledger));
+    let (first, second) = (source(&mut farm, 0), source(&mut farm, 1));
+    give(&mut farm, first, [5, 6, 7]);
+    farm.say(second, &event(5, b"other"));
+    farm.say(second, &event(8, b"not compared"));
+    let finals: Vec<Final> = farm.drain_events().into_iter().filter_map(verdict).collect();
+    assert!(finals.iter().all(|last| last.owner == Owner::Unknown { anew: false }));
+    let known = [Content::of(b"abc"), Content::Nothing, Content::Unknown, Content::of(b"abc")];
+    let compared: Vec<Likeness> = finals.iter().zip(known).map(|(last, known)| last.compared(known)).collect();
+    assert_eq!(compared, [Likeness::Same, Likeness::Other, Likeness::Unknown, Likeness::Other]);
+    for likeness in compared {
+        farm.handle(Input::Command(Command::Compared(likeness)));
+    }
+    assert_eq!(farm.tokens(first), [], "nothing is committed");
+    let told: Vec<(u64, u32)> = farm.drain_events().iter().filter_map(accused).collect();
+    assert_eq!(told, [(6, 0), (5, 1)]);
+    farm.handle(Input::Command(Command::Committed(5)));
+    let duplicate = |number| Token { flags: FLAG_DUPLICATE, ..token_of(1, number, Verdict::Rejected) };
+    let conflict = |number| Token { flags: FLAG_CONFLICT, ..token_of(1, number, Verdict::Quarantined) };
+    assert_eq!(farm.tokens(first), [duplicate(5), conflict(6), duplicate(7)]);
+    assert_eq!(farm.tokens(second), [conflict(5), duplicate(8)], "one was committed without an outcome");
+    let counts = farm.machine.counts();
+    assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked, counts.taken_in), (2, 3, 2, 2000));
+    // Other data that are in quarantine are there once; and one that begins anew to count has other data in any case.
+    farm.say(second, &event(5, b"other"));
+    assert_eq!(farm.tokens(second), [conflict(5)]);
+    give(&mut farm, second, [(1 << 20) + 9, 9]);
+    let anew = farm.drain_events().into_iter().filter_map(verdict).find(|last| last.event == 9).unwrap();
+    assert_eq!([Content::Unknown, anew.content].map(|known| anew.compared(known)), [Likeness::Other, Likeness::Same]);
+    assert_eq!((farm.machine.counts().conflicts, farm.machine.counts().duplicates), (2, 4));
+}
+
+fn verdict(event: Event) -> Option<Final> {
+    if let Event::Verdict(last) = event { Some(last) } else { None }
+}
+
+/// Returns who has given other data, and under which number.
+fn accused(event: &Event) -> Option<(u64, u32)> {
+    if let Event::Conflict { event, number, .. } = *event { Some((event, number)) } else { None }
 }
 
 #[test]

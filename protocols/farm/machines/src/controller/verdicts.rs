@@ -1,13 +1,39 @@
 use super::nodes::{Dispatched, Origin, PendingEvent, node};
+use super::quarantine::Doubt;
 use super::sources::{HELD, giver};
-use super::{Controller, Event, Final, Owed};
+use super::{Controller, Event, Final, Owner};
 use crate::Error;
 use crate::pool::Pool;
+use crate::sums::Likeness;
 use crate::supply::Supply;
 use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
+
+/// A verdict that its giver is to be told once it is committed.
+#[derive(Debug)]
+pub(super) struct Owed {
+    pub(super) sequence: u64,
+    pub(super) peer: Peer,
+    pub(super) serial: u64,
+    pub(super) token: Token,
+    pub(super) length: u32,
+}
+
+/// The verdicts and their commits.
+#[derive(Debug, Default)]
+pub(super) struct Commits {
+    /// Verdicts that the application was told.
+    pub(super) told: u64,
+    /// Verdicts, counted from the start, that will survive whatever happens.
+    pub(super) committed: u64,
+    pub(super) uncommitted: Uncommitted,
+    /// Verdicts that their givers are owed.
+    pub(super) owed: VecDeque<Owed>,
+    /// Data that the application compares.
+    pub(super) doubts: VecDeque<Doubt>,
+}
 
 /// The data of verdicts that are not committed, which is to be stored.
 #[derive(Debug, Default)]
@@ -153,7 +179,7 @@ impl<S: Supply> Controller<S> {
             self.commits.uncommitted.add(sequence, &data);
         }
         let partial = kind != Kind::Event;
-        let last = Final { run, event, verdict, partial, node, attempts, conflict: false, content, data };
+        let last = Final { run, event, verdict, partial, node, attempts, owner: Owner::Itself, content, data };
         self.events.push_back(Event::Verdict(last));
         self.commit_at_once();
     }
@@ -170,6 +196,9 @@ impl<S: Supply> Controller<S> {
     pub(super) fn commit(&mut self, count: u64) {
         self.commits.committed = self.commits.committed.max(count.min(self.commits.told));
         self.commits.uncommitted.commit(self.commits.committed, &mut self.lines.pool);
+        while self.commits.doubts.front().is_some_and(|doubt| doubt.sequence <= self.commits.committed) {
+            self.compared(Likeness::Unknown);
+        }
         while let Some(owed) = self.commits.owed.front()
             && owed.sequence <= self.commits.committed
             && let Some(Owed { peer, serial, token, length, .. }) = self.commits.owed.pop_front()

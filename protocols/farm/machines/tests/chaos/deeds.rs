@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hodo_farm::Error;
 use hodo_farm::Node;
 use hodo_farm::builder::Event as BuilderEvent;
-use hodo_farm::controller::{self, Event as ControllerEvent, Final};
+use hodo_farm::controller::{self, Event as ControllerEvent, Final, Owner};
 use hodo_farm::node::{self, Event as NodeEvent};
 use hodo_farm::source::Event as SourceEvent;
 use hodo_farm::wire::{Hello, Role, Token, Verdict};
@@ -167,7 +167,9 @@ impl Scene {
                     return;
                 }
                 let count = 1 + self.random.below(self.storage.written.len() as u64) as usize;
-                self.storage.commit(count);
+                for likeness in self.storage.commit(count) {
+                    self.command(controller::Command::Compared(likeness));
+                }
                 if !self.storage.written.is_empty() {
                     self.commit_later();
                 }
@@ -279,7 +281,10 @@ impl Scene {
 
     fn check_final(&self, last: &Final) {
         let Final { run, event, verdict, ref data, attempts, partial, node, .. } = *last;
-        if last.conflict {
+        if last.owner != Owner::Itself {
+            if matches!(last.owner, Owner::Unknown { .. }) && self.is_of(data, run, event, false) {
+                return;
+            }
             let is_doubled = |memory: &&Memory| memory.run == run && memory.doubled.contains(event);
             let mut doubles = self.memories.values().filter(is_doubled).map(|memory| other(run, event, memory.number));
             let is_there = |double: Bytes| data.windows(double.len()).any(|part| *part == double[..]);

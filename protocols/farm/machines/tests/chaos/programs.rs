@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use hodo_farm::builder::{Builder, FRAGMENT};
-use hodo_farm::controller;
+use hodo_farm::controller::{self, Owner};
 use hodo_farm::node::Node;
 use hodo_farm::source::{Source, SourceConfig};
 use hodo_farm::wire::Verdict;
-use hodo_farm::{Content, Controller, EventData, Ledger, Next, NoSupply, Ranges, Supply};
+use hodo_farm::{Content, Controller, EventData, Ledger, Likeness, Next, NoSupply, Ranges, Supply};
 use hodo_machine::{Address, Input, Instant, Machine, Outbox, Output, Peer, Random};
 use hodo_sim::Site;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -118,14 +118,22 @@ pub struct Storage {
     pub committed: u64,
     pub is_full: bool,
     pub due: bool,
+    /// The bytes that a ledger has for checksums.
+    pub memory: usize,
 }
 
 impl Storage {
-    /// Commits the first of what is written.
-    pub fn commit(&mut self, count: usize) {
+    /// Commits the first of what is written, and compares what the controller could not.
+    pub fn commit(&mut self, count: usize) -> Vec<Likeness> {
+        let mut compared = Vec::new();
         for last in self.written.drain(..count) {
-            if last.conflict {
-                self.conflicts.insert((last.run, last.event));
+            if last.owner != Owner::Itself {
+                let known = self.contents.get(&(last.run, last.event)).copied().unwrap_or(Content::Unknown);
+                let likeness = if last.owner == Owner::Other { Likeness::Other } else { last.compared(known) };
+                if likeness == Likeness::Other {
+                    self.conflicts.insert((last.run, last.event));
+                }
+                compared.extend((last.owner != Owner::Other).then_some(likeness));
                 self.committed += 1;
                 continue;
             }
@@ -134,11 +142,12 @@ impl Storage {
             assert_eq!(before, None, "event {} of run {} is stored twice", last.event, last.run);
             self.committed += 1;
         }
+        compared
     }
 
     /// Returns the ledger of a controller that goes on.
     pub fn ledger(&self) -> Ledger {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::with_memory(self.memory);
         for run in [1, 2] {
             for verdict in [Verdict::Accepted, Verdict::Rejected, Verdict::Quarantined, Verdict::Incomplete] {
                 let events = self.log.iter().filter(|((of, _), is)| *of == run && **is == verdict);

@@ -114,7 +114,8 @@ impl Scene {
             controller,
             places: Vec::new(),
             config,
-            storage: Storage::default(),
+            // Often it forgets what was given, and the storage compares.
+            storage: Storage { memory: if random.chance(0.5) { 1 << 20 } else { 512 }, ..Storage::default() },
             memories: BTreeMap::new(),
             nodes: BTreeMap::new(),
             builder: None,

@@ -1,7 +1,9 @@
 //! Storage on files that panic and fail.
 
 use super::*;
-use hodo_store::{Files, OpenFile, Options, Source, System};
+use hodo_farm::Content;
+use hodo_farm::controller::Owner;
+use hodo_store::{Files, Item, OpenFile, Options, Reader, Source, System};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -85,36 +87,41 @@ impl OpenFile for DeadlyFile {
     }
 }
 
+/// Returns the verdict on an event whose data are its number.
+fn rejected(event: u64) -> Final {
+    let (run, verdict, node, attempts, partial) = (1, Verdict::Rejected, 0, 1, false);
+    let (owner, content) = (Owner::Itself, Content::of(&event.to_le_bytes()));
+    Final { run, event, verdict, node, attempts, partial, owner, content, data: Default::default() }
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("hodo-storage-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+fn started(store: Store) -> (Storage, Arc<Health>) {
+    let health = Arc::new(Health::new(Duration::from_secs(3600)));
+    let pace = StoragePace { commit_every: Duration::ZERO, sync_every: Duration::ZERO, sync_bytes: 0 };
+    (Storage::start(store, 1, pace, None, &health).expect("a thread"), health)
+}
+
 /// Queues verdicts until a thread of the storage has died. Returns what the health and the status say, and what the end
 /// says.
 fn dies(name: &str, writes: bool) -> (String, String, String) {
-    let folder = std::env::temp_dir().join(format!("hodo-storage-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&folder);
+    let folder = folder(name);
     let files = Deadly { writes, is_armed: Arc::default() };
     let (store, _) = Store::open_on(Arc::new(files.clone()), Options::new(&folder)).expect("the folder can be made");
     files.is_armed.store(true, Ordering::Relaxed);
-    let health = Arc::new(Health::new(Duration::from_secs(3600)));
-    let pace = StoragePace { commit_every: Duration::ZERO, sync_every: Duration::ZERO, sync_bytes: 0 };
-    let storage = Storage::start(store, 1, pace, None, &health).expect("a thread");
+    let (storage, health) = started(store);
     let queue = storage.queue(0);
-    let verdict = |event| Final {
-        run: 1,
-        event,
-        verdict: Verdict::Rejected,
-        node: 0,
-        attempts: 1,
-        partial: false,
-        conflict: false,
-        content: hodo_farm::Content::Unknown,
-        data: Default::default(),
-    };
     let mut events = 0;
     while health.dead().is_none() || queue.status().failing.is_none() {
-        queue.push(&mut vec![verdict(events)]);
+        queue.push(&mut vec![rejected(events)]);
         events += 1;
         std::thread::yield_now();
     }
-    queue.push(&mut vec![verdict(events)]);
+    queue.push(&mut vec![rejected(events)]);
     let (dead, failing) = (health.word().expect_err("one has died"), queue.status().failing.expect("it was there"));
     let why = storage.finish().expect_err("one has died");
     assert!(queue.committed() <= events, "the last was queued after the death");
@@ -136,4 +143,41 @@ fn a_syncer_that_dies_is_noticed_and_nothing_more_is_acknowledged() {
     assert!(dead.contains("the thread `sync` has died"), "{dead}");
     assert!(failing.contains("the thread `sync` has died"), "{failing}");
     assert!(why.contains("verdicts are not stored") && why.contains("`sync` has died"), "{why}");
+}
+
+#[test]
+fn data_in_doubt_are_compared_with_what_is_stored_and_kept_once_where_they_are_other() {
+    use Likeness::{Other, Same, Unknown};
+    let folder = folder("doubts");
+    let (store, _) = Store::open(Options::new(&folder)).expect("the folder can be made");
+    let (storage, _) = started(store);
+    let queue = storage.queue(0);
+    let doubt = |event: u64, data: &[u8], anew| Final {
+        verdict: Verdict::Quarantined,
+        owner: Owner::Unknown { anew },
+        content: Content::of(data),
+        data: data.to_vec().into(),
+        ..rejected(event)
+    };
+    // Those on which nothing is known yet come with what they are compared with.
+    let mut first: Vec<Final> = (0..4).map(rejected).collect();
+    first.extend([doubt(2, b"other", false), doubt(1, &1_u64.to_le_bytes(), true), doubt(9, b"of none", false)]);
+    first.extend([doubt(2, b"other", false), doubt(9, b"of none", true), doubt(0, b"another", false)]);
+    queue.push(&mut first);
+    while queue.committed() < 10 {
+        std::thread::yield_now();
+    }
+    assert_eq!(queue.compared(), [Other, Same, Unknown, Other, Other, Other]);
+    assert_eq!((queue.compared(), queue.status().events), (vec![], 0));
+    storage.finish().expect("the disk has room");
+    let mut kept = Vec::new();
+    let mut reader = Reader::open(&folder).expect("it is there");
+    while let Some(item) = reader.next().expect("it can be read") {
+        if let Item::Event(record) = item {
+            kept.push((record.event, record.data.to_vec(), record.conflict));
+        }
+    }
+    let expected = [(0, &b"another"[..]), (2, b"other"), (9, b"of none")];
+    assert_eq!(kept, expected.map(|(event, data)| (event, data.to_vec(), true)));
+    let _ = std::fs::remove_dir_all(&folder);
 }

@@ -1,11 +1,13 @@
 use super::syncer::Syncer;
 use super::{LastWords, Queue, Shared, StoragePace, stored_verdict};
 use hodo_daemon::Pulse;
-use hodo_farm::controller::Final;
+use hodo_farm::controller::{Final, Owner};
 use hodo_farm::wire::Verdict;
+use hodo_farm::{Content, Likeness};
 use hodo_io::{Clock, sleep, unix_time_ns};
 use hodo_machine::Instant;
 use hodo_store::{Error, Record, Store};
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -25,6 +27,8 @@ pub struct Writer {
     clock: Clock,
     /// When the open segment is synced next.
     sync_at: Instant,
+    /// Whether the log has told of a segment that cannot be read.
+    told_of_unread: bool,
 }
 
 impl Writer {
@@ -38,6 +42,7 @@ impl Writer {
             pulse: shared.health.pulse("store"),
             clock,
             sync_at: clock.now() + pace.sync_every,
+            told_of_unread: false,
         })
     }
 
@@ -64,9 +69,8 @@ impl Writer {
                 continue;
             }
             let time_ns = unix_time_ns();
-            let put = |store: &mut Store, verdict| store.put(&record(verdict, time_ns)).map(|_| ());
-            let all_put = taken.iter().flatten().all(|verdict| self.attempt(|store| put(store, verdict)));
-            if !all_put || !self.attempt(|store| store.commit().map(|_| ())) {
+            let clear = taken.iter().flatten().filter(|last| !is_in_doubt(last));
+            if !self.put_all(clear, time_ns) || !self.settle_doubts(&taken, time_ns) {
                 return;
             }
             shared.commits.fetch_add(1, Ordering::Relaxed);
@@ -77,6 +81,52 @@ impl Writer {
                 sleep(self.pace.commit_every);
             }
         }
+    }
+
+    /// Writes verdicts, and commits them. Returns `false` if the writer ends first.
+    fn put_all<'a>(&mut self, mut verdicts: impl Iterator<Item = &'a Final>, time_ns: u64) -> bool {
+        let put = |store: &mut Store, verdict| store.put(&record(verdict, time_ns)).map(|_| ());
+        let all_put = verdicts.all(|verdict| self.attempt(|store| put(store, verdict)));
+        all_put && self.attempt(|store| store.commit().map(|_| ()))
+    }
+
+    /// Compares data in doubt with what is stored of their numbers, and stores those that are other data. Returns `false` if
+    /// the writer ends first.
+    fn settle_doubts(&mut self, taken: &[Vec<Final>], time_ns: u64) -> bool {
+        let mut doubts: Vec<&Final> = taken.iter().flatten().filter(|last| is_in_doubt(last)).collect();
+        if doubts.is_empty() {
+            return true;
+        }
+        // Those of one segment after each other: it is read once.
+        let place = |last: &&Final| (last.run, last.event, last.content.code());
+        doubts.sort_by_key(place);
+        let known = doubts.iter().map(|last| ((last.run, last.event), self.known(last))).collect::<BTreeMap<_, _>>();
+        let outcome = |last: &Final| last.compared(known[&(last.run, last.event)]);
+        doubts.retain(|last| outcome(last) == Likeness::Other);
+        // The same data twice are stored once.
+        doubts.dedup_by_key(|last| place(last));
+        if !self.put_all(doubts.into_iter(), time_ns) {
+            return false;
+        }
+        for (queue, verdicts) in self.shared.queues.iter().zip(taken) {
+            let outcomes = verdicts.iter().filter(|last| is_in_doubt(last)).map(outcome);
+            queue.compared.lock().unwrap_or_else(PoisonError::into_inner).extend(outcomes);
+        }
+        true
+    }
+
+    /// Returns what the store knows of the data that were given under a number.
+    fn known(&mut self, last: &Final) -> Content {
+        self.pulse.beat();
+        let given = self.store.given(last.run, last.event).unwrap_or_else(|error| {
+            if !std::mem::replace(&mut self.told_of_unread, true) {
+                tracing::warn!(
+                    "{error}; events that are given again cannot be compared with it, and are counted as unchecked"
+                );
+            }
+            None
+        });
+        given.map_or(Content::Unknown, Content::from_code)
     }
 
     /// Sleeps until there is something to do.
@@ -163,7 +213,8 @@ fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
     if verdicts.is_empty() {
         return;
     }
-    let is_kept = |last: &&Final| matches!(last.verdict, Verdict::Accepted | Verdict::Quarantined) && !last.conflict;
+    let is_kept =
+        |last: &&Final| matches!(last.verdict, Verdict::Accepted | Verdict::Quarantined) && last.owner == Owner::Itself;
     let kept = verdicts.iter().filter(is_kept);
     let (events, bytes) = kept.fold((0, 0), |(events, bytes), kept| (events + 1, bytes + kept.data.len() as u64));
     shared.stored.fetch_add(events, Ordering::Relaxed);
@@ -177,6 +228,10 @@ fn acknowledge(shared: &Shared, queue: &Queue, verdicts: &mut Vec<Final>) {
     }
 }
 
+fn is_in_doubt(last: &Final) -> bool {
+    matches!(last.owner, Owner::Unknown { .. })
+}
+
 fn record(verdict: &Final, time_ns: u64) -> Record<'_> {
     Record {
         run: verdict.run,
@@ -185,7 +240,7 @@ fn record(verdict: &Final, time_ns: u64) -> Record<'_> {
         node: verdict.node,
         attempts: verdict.attempts,
         partial: verdict.partial,
-        conflict: verdict.conflict,
+        conflict: verdict.owner != Owner::Itself,
         given: verdict.content.code(),
         time_ns,
         data: &verdict.data,

@@ -1,0 +1,141 @@
+//! Data whose numbers are those of other events, or may be: they are compared, stored and told of.
+
+use super::sources::giver;
+use super::verdicts::Owed;
+use super::{Controller, Event, Final, Owner};
+use crate::Error;
+use crate::builder::FRAGMENT;
+use crate::ledger::Standing;
+use crate::sums::{Content, Likeness};
+use crate::supply::Supply;
+use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Role, Token, Verdict};
+use bytes::Bytes;
+use hodo_machine::{Instant, Peer};
+
+/// Data in quarantine that are remembered, so that they are not stored again.
+pub(super) const APART_MAX: usize = 4096;
+
+/// Data under a number whose data are not known any more.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    /// The place in the order of verdicts.
+    pub(super) sequence: u64,
+    run: u32,
+    event: u64,
+    /// The source or the builder that gave them.
+    from: (Role, u32),
+    /// The data as they are, whatever they are built of.
+    content: Content,
+}
+
+impl<S: Supply> Controller<S> {
+    /// Returns how an event stands that is known, with data that are not known any more: in doubt where the application may
+    /// know them.
+    #[cold]
+    pub(super) fn doubtful(&mut self, run: u32, event: u64, data: &[u8], (content, anew): (Content, bool)) -> Standing {
+        let is_decided = self.ledger.is_decided(run, event);
+        let is_apart = self.accounts.apart.contains(&(run, event, Content::of(data)));
+        if !is_apart && is_decided && content != Content::Unknown && self.config.uncommitted_max.is_some() {
+            return Standing::Doubtful;
+        }
+        if is_apart || anew {
+            return Standing::Conflict;
+        }
+        self.ledger.duplicate(false);
+        if is_decided { Standing::Decided } else { Standing::InHand }
+    }
+
+    /// Takes in a fragment for the quarantine, which a builder has in the form of an event that is built of it alone.
+    pub(super) fn given_apart(
+        &mut self,
+        now: Instant,
+        (peer, serial): (Peer, u64),
+        run: u32,
+        event: u64,
+        payload: &Bytes,
+    ) -> Result<(), Error> {
+        let Some(from) = giver(&mut self.lines, peer, serial) else { return Ok(()) };
+        from.gives(now);
+        let number = payload.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or(Error::Truncated)?;
+        let data = if payload.len() < FRAGMENT { return Err(Error::Truncated) } else { payload.slice(FRAGMENT..) };
+        self.ledger.runs().find(|open| *open == run).ok_or(Error::NoSuchRun { run })?;
+        let (from, length) = ((Role::Source, number, FLAG_DUPLICATE), payload.len() as u32);
+        self.quarantine((peer, serial), (run, event), from, data, length);
+        self.lines.check_owed(peer)
+    }
+
+    /// Has data stored whose number is that of another event, unless they are stored already; who gave so many bytes with them
+    /// is told when they are committed.
+    #[cold]
+    pub(super) fn quarantine(
+        &mut self,
+        (peer, serial): (Peer, u64),
+        (run, event): (u32, u64),
+        (role, number, flags): (Role, u32, u8),
+        data: Bytes,
+        length: u32,
+    ) {
+        let content = Content::of(&data);
+        let is_new = self.accounts.apart.insert((run, event, content));
+        self.ledger.conflict(is_new);
+        if is_new {
+            self.events.push_back(Event::Conflict { run, event, role, number });
+            self.store_apart((run, event), number, Owner::Other, content, data);
+        }
+        // Where nobody commits, nothing is stored.
+        let is_kept = self.config.uncommitted_max.is_some();
+        let verdict = if is_kept { Verdict::Quarantined } else { Verdict::Rejected };
+        let token = Token::answer(run, event, verdict, FLAG_CONFLICT | flags);
+        self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
+        self.commit(self.commits.committed);
+        self.commit_at_once();
+    }
+
+    /// Has data compared by the application, and stored where they are different; who gave them is told when that is committed.
+    #[cold]
+    pub(super) fn doubt(
+        &mut self,
+        (peer, serial): (Peer, u64),
+        (run, event): (u32, u64),
+        from: (Role, u32),
+        (content, anew): (Content, bool),
+        data: Bytes,
+    ) {
+        let (length, alone) = (data.len() as u32, Content::of(&data));
+        self.store_apart((run, event), from.1, Owner::Unknown { anew }, content, data);
+        let sequence = self.commits.told;
+        self.commits.doubts.push_back(Doubt { sequence, run, event, from, content: alone });
+        let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
+        self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
+    }
+
+    /// Takes the outcome for the oldest data in doubt.
+    pub(super) fn compared(&mut self, likeness: Likeness) {
+        let Some(Doubt { sequence, run, event, from, content }) = self.commits.doubts.pop_front() else { return };
+        if likeness != Likeness::Other {
+            return self.ledger.duplicate(likeness != Likeness::Unknown);
+        }
+        let is_new = self.accounts.apart.insert((run, event, content));
+        self.ledger.conflict(is_new);
+        if is_new {
+            let (role, number) = from;
+            self.events.push_back(Event::Conflict { run, event, role, number });
+        }
+        // Others may wait for the same commit, behind it.
+        let place = self.commits.owed.partition_point(|owed| owed.sequence < sequence);
+        if let Some(owed) = self.commits.owed.get_mut(place).filter(|owed| owed.sequence == sequence) {
+            owed.token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT);
+        }
+    }
+
+    /// Hands the application data that are not those of their number's event, or perhaps not.
+    fn store_apart(&mut self, (run, event): (u32, u64), number: u32, owner: Owner, content: Content, data: Bytes) {
+        self.commits.told += 1;
+        if self.config.uncommitted_max.is_some() {
+            self.commits.uncommitted.add(self.commits.told, &data);
+        }
+        let (verdict, partial, node, attempts) = (Verdict::Quarantined, false, number, 0);
+        let last = Final { run, event, verdict, partial, node, attempts, owner, content, data };
+        self.events.push_back(Event::Verdict(last));
+    }
+}
