@@ -192,6 +192,25 @@ def test_a_source_of_a_builder_whose_count_begins_anew(farm, tmp_path):
     ledger.verified(tmp_path)
 
 
+def test_only_the_source_of_other_data_is_accused_by_a_builder_that_is_started_again(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 2, "--accept", "every:3")
+    numbers = range(20)
+    for second, expected in ("first", None), ("other", (peer.QUARANTINED, peer.CONFLICT)):
+        builder = building(farm, controller, "--patience", "60s")
+        with greeted(builder, 0) as innocent, greeted(builder, 1) as guilty:
+            innocent.send(*(peer.message(peer.EVENT, number, data(number, "first")) for number in numbers))
+            told = set(give(guilty, numbers, second).values())
+            others = {innocent.of(peer.TOKEN)[2] for _ in numbers}
+        if expected:
+            assert (told, others) == ({expected}, {(peer.REJECTED, peer.DUPLICATE)})
+        builder.kill()
+    assert "from source 1 has the number of an event with other data" in controller.text()
+    ends_in_conflict(controller, len(numbers))
+    assert apart(tmp_path) == {(number, 1): data(number, "other") for number in numbers}
+    ledger.verified(tmp_path)
+
+
 @pytest.mark.parametrize("options", [[], ["--udp"]], ids=["tcp", "udp"])
 def test_a_source_of_a_builder_that_is_started_again_with_other_data(farm, tmp_path, options):
     controller = farm.controller("--store", tmp_path)

@@ -216,8 +216,16 @@ impl Builder {
         self.counters.answered += 1;
         self.counters.duplicates += u64::from(flags & FLAG_DUPLICATE != 0);
         self.counters.conflicts += u64::from(flags & FLAG_CONFLICT != 0);
-        for (claim, verdict) in self.assembly.decide((run, event), verdict) {
-            self.tell(&claim, run, event, verdict, flags & (FLAG_DUPLICATE | FLAG_CONFLICT));
+        for (claim, its) in self.assembly.decide((run, event), verdict) {
+            if flags & FLAG_CONFLICT == 0 || its != verdict {
+                self.tell(&claim, run, event, its, flags & (FLAG_DUPLICATE | FLAG_CONFLICT));
+            } else if token.is_of_source(claim.source) {
+                // The controller knows what it gave before, and compares what it gives again.
+                self.assembly.forget((run, event), claim.source);
+                self.tell(&claim, run, event, its, FLAG_CONFLICT);
+            } else {
+                self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);
+            }
         }
     }
 

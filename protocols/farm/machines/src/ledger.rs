@@ -238,6 +238,16 @@ impl Ledger {
         Ok((standing, Content::Unknown))
     }
 
+    /// Returns the fragments of a built event that are not known to be those which their sources have for it.
+    pub(crate) fn differing<'a>(
+        &self,
+        run: u32,
+        event: u64,
+        payload: &'a [u8],
+    ) -> impl Iterator<Item = (u32, &'a [u8])> {
+        self.sums.differing(run, event, payload)
+    }
+
     /// Counts data that came under the number of another event, for the first time or again.
     pub fn conflict(&mut self, is_new: bool) {
         *(if is_new { &mut self.counts.conflicts } else { &mut self.counts.duplicates }) += 1;

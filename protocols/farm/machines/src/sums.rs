@@ -167,15 +167,30 @@ impl Sums {
             Data::Fragments(payload, are_all) => {
                 let parts = parts(payload);
                 let whole = if are_all { joined(&parts) } else { Content::Unknown };
-                match self.compare_part((run, event), WHOLE, whole) {
-                    Likeness::Unknown => {}
-                    known => return known,
+                let whole = self.compare_part((run, event), WHOLE, whole);
+                if whole == Likeness::Same {
+                    return whole;
                 }
                 // Another builder has had more of them, or fewer.
                 let all = parts.iter().map(|(source, content)| self.compare_part((run, event), *source, *content));
-                all.max().unwrap_or(Likeness::Same)
+                match all.max().unwrap_or(Likeness::Same) {
+                    Likeness::Unknown => whole,
+                    known => known,
+                }
             }
         }
+    }
+
+    /// Returns the fragments of a built event that are not known to be those which their sources have for it.
+    pub fn differing<'a>(
+        &self,
+        run: u32,
+        event: u64,
+        payload: &'a [u8],
+    ) -> impl Iterator<Item = (u32, &'a [u8])> + use<'a, '_> {
+        let is_same =
+            move |source, fragment| self.compare_part((run, event), source, Content::of(fragment)) == Likeness::Same;
+        fragments(payload).filter(move |(source, fragment)| !is_same(*source, fragment))
     }
 
     /// Compares a fragment with the one that its source has for the event.
@@ -206,19 +221,25 @@ fn place(run: u32, source: u32, event: u64) -> (Key, usize) {
     ((run, source, event / CHUNK as u64), (event % CHUNK as u64) as usize)
 }
 
-/// Returns the fragments of a built event. What is behind the last one that is whole is one of no source.
+/// Returns the fragments of a built event with their sources. Bytes behind the last one that is whole are of no source.
+fn fragments(payload: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    let mut rest = payload;
+    core::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        if let Some(([a, b, c, d, length @ ..], behind)) = rest.split_first_chunk::<FRAGMENT>()
+            && let Some((fragment, behind)) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)
+        {
+            rest = behind;
+            return Some((u32::from_le_bytes([*a, *b, *c, *d]), fragment));
+        }
+        Some((WHOLE - 1, core::mem::take(&mut rest)))
+    })
+}
+
 fn parts(payload: &[u8]) -> Parts {
-    let (mut rest, mut parts) = (payload, Vec::new());
-    while let Some(([a, b, c, d, length @ ..], behind)) = rest.split_first_chunk::<FRAGMENT>()
-        && let Some((fragment, behind)) = behind.split_at_checked(u32::from_le_bytes(*length) as usize)
-    {
-        parts.push((u32::from_le_bytes([*a, *b, *c, *d]), Content::of(fragment)));
-        rest = behind;
-    }
-    if !rest.is_empty() {
-        parts.push((WHOLE - 1, Content::of(rest)));
-    }
-    parts
+    fragments(payload).map(|(source, fragment)| (source, Content::of(fragment))).collect()
 }
 
 /// Returns the content of an event that is built of these fragments.
@@ -286,11 +307,16 @@ mod tests {
         assert_eq!(compared(&[(1, b"b")], false), Other);
         assert_eq!(compared(&[(1, b"bc"), (3, b"d")], false), Unknown);
         assert_eq!(compared(&[], false), Same);
+        assert_eq!(compared(&[(0, b"a"), (1, b"bc")], true), Same, "its builder expects fewer");
+        assert_eq!(compared(&[(0, b"a"), (1, b"bc"), (2, b""), (3, b"d")], true), Other, "or more");
+        let given = built(&[(0, b"a"), (1, b"x"), (2, b""), (3, b"d")]);
+        let differing: Vec<_> = sums.differing(1, 5, &given).collect();
+        assert_eq!(differing, [(1, &b"x"[..]), (3, b"d")]);
         let part = built(&[(1, b"bc")]);
         assert_eq!(sums.enter(1, 6, Data::Fragments(&part, false)), Content::Unknown);
         assert_eq!(sums.compare(1, 6, Data::Fragments(&whole, true)), Unknown, "it lacked two of them");
         assert_eq!(sums.compare(1, 6, Data::Fragments(&built(&[(1, b"x"), (2, b"")]), true)), Other);
-        for cut in 0..whole.len() {
+        for cut in 1..whole.len() {
             let foreign = vec![7; cut];
             assert_ne!(sums.compare(1, 5, Data::Fragments(&foreign, true)), Same, "no fragments at all");
         }

@@ -201,7 +201,7 @@ pub struct Token {
     pub flags: u8,
     /// The run that the event belongs to.
     pub run: u32,
-    /// Microseconds from the event's arrival to the start of its decision.
+    /// Microseconds from the event's arrival to the start of its decision. Towards builders, see [`Token::with_sources`].
     pub waited_us: u32,
     /// Microseconds that the decision took.
     pub decided_us: u32,
@@ -214,6 +214,20 @@ impl Token {
     #[must_use]
     pub const fn answer(run: u32, event: u64, verdict: Verdict, flags: u8) -> Self {
         Token { event, verdict, credits: 1, flags, run, waited_us: 0, decided_us: 0, length: 0 }
+    }
+
+    /// Returns this token with the sources of a built event that have given other data: bit n for those of number n modulo
+    /// 64. No bit stands for all.
+    #[must_use]
+    pub const fn with_sources(self, sources: u64) -> Self {
+        Token { waited_us: sources as u32, decided_us: (sources >> 32) as u32, ..self }
+    }
+
+    /// Tells whether a source may be one of those.
+    #[must_use]
+    pub const fn is_of_source(&self, number: u32) -> bool {
+        let sources = self.waited_us as u64 | (self.decided_us as u64) << 32;
+        sources == 0 || sources >> (number % 64) & 1 == 1
     }
 
     /// Tells whether the token answers what a builder gave behind [`APART`].
@@ -430,6 +444,9 @@ mod tests {
         let bytes = [0, 0, 1, 0x50, 7, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 0, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0];
         assert_eq!(token.encode(), bytes);
         assert_eq!(Token::decode(&bytes), Ok(token));
+        let of_sources = Token { length: 0, ..token.with_sources(1 << 63 | 2) };
+        assert_eq!(of_sources.encode()[20..], [2, 0, 0, 0, 0, 0, 0, 0x80]);
+        assert!([1, 63, 65].into_iter().all(|source| of_sources.is_of_source(source)) && !of_sources.is_of_source(0));
         let segment = Segment { event: 7, run: 3, source: 2, kind: Kind::Event, offset: 1400, total: 1402, length: 2 };
         let bytes = [2, 0, 0, 0xD0, 7, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, 0x78, 5, 0, 0, 0x7A, 5, 0, 0x20];
         assert_eq!(segment.encode(), bytes);

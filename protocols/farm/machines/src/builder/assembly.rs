@@ -224,6 +224,11 @@ impl Assembly {
         self.sums.compare_part(key, source, content)
     }
 
+    /// Forgets what a source has under this number.
+    pub(crate) fn forget(&mut self, key: Key, source: u32) {
+        self.sums.enter_part(key, source, Content::Unknown);
+    }
+
     /// Counts the bytes of a fragment that is not of the event of its number, until [`Assembly::apart_is_over`].
     pub(crate) fn set_apart(&mut self, claim: &Claim) {
         if let Some(held) = self.in_hand.get_mut(claim.source as usize) {

@@ -239,6 +239,35 @@ fn other_data_under_a_number_of_its_source_go_to_the_quarantine() {
 }
 
 #[test]
+fn of_a_built_event_only_the_sources_of_other_data_are_told_of_them() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    for (number, of_whom) in [(5, 1 << 1), (6, 0)] {
+        rig.say(first, &event(number, b"a"));
+        rig.say(second, &event(number, b"other"));
+        let token = Token { flags: FLAG_CONFLICT, ..token_of(1, number, Verdict::Quarantined) };
+        rig.say(UP, &token.with_sources(of_whom).encode());
+        let same = Token { flags: FLAG_DUPLICATE, ..token_of(1, number, Verdict::Rejected) };
+        let of_first = if of_whom == 0 { token } else { same };
+        assert_eq!(
+            (rig.tokens(first), rig.tokens(second)),
+            (vec![of_first], vec![token]),
+            "of an earlier controller all"
+        );
+    }
+    rig.take(UP);
+    // Whether it comes again the controller knows: this builder had the different one alone.
+    for (again, flags) in [(&b"other"[..], FLAG_CONFLICT), (b"first", FLAG_DUPLICATE)] {
+        rig.say(second, &event(5, again));
+        rig.wait(100 * MILLI, &[first, second]);
+        assert!(matches!(rig.take(UP)[..], [Message::Event { kind: Kind::Partial, event: 5, .. }]));
+        let token = Token { flags, ..token_of(1, 5, Verdict::Rejected) };
+        rig.say(UP, &token.encode());
+        assert_eq!(rig.tokens(second), [token]);
+    }
+}
+
+#[test]
 fn what_is_for_the_quarantine_is_kept_for_the_next_controller() {
     let mut rig = builder(config());
     let [_, second] = sources(&mut rig);

@@ -1,6 +1,6 @@
 //! Data whose numbers are those of other events, or may be: they are compared, stored and told of.
 
-use super::sources::giver;
+use super::sources::{HELD, giver};
 use super::verdicts::Owed;
 use super::{Controller, Event, Final, Owner};
 use crate::Error;
@@ -9,11 +9,15 @@ use crate::ledger::Standing;
 use crate::sums::{Content, Likeness};
 use crate::supply::Supply;
 use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Role, Token, Verdict};
+use alloc::vec::Vec;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
 /// Data in quarantine that are remembered, so that they are not stored again.
 pub(super) const APART_MAX: usize = 4096;
+
+/// Bytes that the fragments of a small event may take beside them.
+const SMALL: u64 = 8 * HELD;
 
 /// Data under a number whose data are not known any more.
 #[derive(Debug)]
@@ -64,17 +68,47 @@ impl<S: Supply> Controller<S> {
         self.lines.check_owed(peer)
     }
 
-    /// Has data stored whose number is that of another event, unless they are stored already; who gave so many bytes with them
-    /// is told when they are committed.
+    /// Has the fragments of a built event stored that are not the ones which their sources have for it.
+    #[cold]
+    pub(super) fn quarantine_built(
+        &mut self,
+        from: (Peer, u64),
+        (run, event): (u32, u64),
+        number: u32,
+        payload: &Bytes,
+    ) {
+        let differing = self.ledger.differing(run, event, payload);
+        let differing: Vec<_> = differing.map(|(source, fragment)| (source, payload.slice_ref(fragment))).collect();
+        let (length, sources) = (payload.len() as u32, differing.iter().fold(0, |all, (of, _)| all | 1 << (of % 64)));
+        let is_apart = self.accounts.apart.contains(&(run, event, Content::of(payload)));
+        // Each takes some memory beside its bytes.
+        let are_many = differing.len() as u64 * HELD > payload.len() as u64 + SMALL;
+        if differing.is_empty() || are_many || is_apart {
+            self.keep_apart((run, event), (Role::Builder, number), payload.clone());
+        } else {
+            for (source, fragment) in differing {
+                self.keep_apart((run, event), (Role::Source, source), fragment);
+            }
+        }
+        self.owe_conflict(from, (run, event), length, |token| token.with_sources(sources));
+    }
+
+    /// Has data stored whose number is that of another event; who gave so many bytes with them is told when they are committed.
     #[cold]
     pub(super) fn quarantine(
         &mut self,
-        (peer, serial): (Peer, u64),
+        from: (Peer, u64),
         (run, event): (u32, u64),
         (role, number, flags): (Role, u32, u8),
         data: Bytes,
         length: u32,
     ) {
+        self.keep_apart((run, event), (role, number), data);
+        self.owe_conflict(from, (run, event), length, |token| Token { flags: token.flags | flags, ..token });
+    }
+
+    /// Hands the application data whose number is that of another event, unless they are stored already.
+    fn keep_apart(&mut self, (run, event): (u32, u64), (role, number): (Role, u32), data: Bytes) {
         let content = Content::of(&data);
         let is_new = self.accounts.apart.insert((run, event, content));
         self.ledger.conflict(is_new);
@@ -82,10 +116,20 @@ impl<S: Supply> Controller<S> {
             self.events.push_back(Event::Conflict { run, event, role, number });
             self.store_apart((run, event), number, Owner::Other, content, data);
         }
+    }
+
+    /// Has a giver told of other data, once they are committed.
+    fn owe_conflict(
+        &mut self,
+        (peer, serial): (Peer, u64),
+        (run, event): (u32, u64),
+        length: u32,
+        complete: impl Fn(Token) -> Token,
+    ) {
         // Where nobody commits, nothing is stored.
         let is_kept = self.config.uncommitted_max.is_some();
         let verdict = if is_kept { Verdict::Quarantined } else { Verdict::Rejected };
-        let token = Token::answer(run, event, verdict, FLAG_CONFLICT | flags);
+        let token = complete(Token::answer(run, event, verdict, FLAG_CONFLICT));
         self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
         self.commit(self.commits.committed);
         self.commit_at_once();

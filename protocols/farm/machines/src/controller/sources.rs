@@ -240,6 +240,9 @@ impl<S: Supply> Controller<S> {
                 self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
                 self.commit(self.commits.committed);
             }
+            Standing::Conflict if role == Role::Builder => {
+                self.quarantine_built((peer, serial), (run, event), number, &payload);
+            }
             Standing::Conflict => self.quarantine((peer, serial), (run, event), (role, number, 0), payload, length),
             Standing::Doubtful => self.doubt((peer, serial), (run, event), (role, number), (content, anew), payload),
         }

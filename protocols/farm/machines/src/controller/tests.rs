@@ -385,6 +385,31 @@ fn what_the_controller_has_forgotten_the_application_compares_before_anybody_is_
     assert_eq!((farm.machine.counts().conflicts, farm.machine.counts().duplicates), (2, 4));
 }
 
+#[test]
+fn a_built_event_that_the_application_has_called_other_data_is_there_once() {
+    let mut ledger = Ledger::with_memory(0);
+    ledger.recover(1, Verdict::Rejected, &[0..500, 500..1000]).unwrap();
+    let config = ControllerConfig { uncommitted_max: Some(10), ..config() };
+    let mut farm = Rig::new(Controller::new(config, NoSupply, ledger));
+    let builder = accepted(200);
+    farm.open(builder);
+    farm.say(builder, &hello(Role::Builder, 0, 0).encode());
+    farm.take(builder);
+    let whole = b"\0\0\0\0\x01\0\0\0a\x01\0\0\0\x01\0\0\0b";
+    for times in 1..4 {
+        farm.say(builder, &event(5, whole));
+        if times == 1 {
+            farm.handle(Input::Command(Command::Compared(Likeness::Other)));
+        }
+        assert_eq!(conflicts(&mut farm).len(), usize::from(times == 1));
+        farm.handle(Input::Command(Command::Committed(1)));
+        let [token] = farm.tokens(builder)[..] else { panic!("there is one for each") };
+        assert!(token.flags == FLAG_CONFLICT && [0, 1].into_iter().all(|source| token.is_of_source(source)));
+        let counts = farm.machine.counts();
+        assert_eq!((counts.conflicts, counts.duplicates), (1, times - 1));
+    }
+}
+
 fn verdict(event: Event) -> Option<Final> {
     if let Event::Verdict(last) = event { Some(last) } else { None }
 }
@@ -416,12 +441,21 @@ fn a_builder_may_have_fewer_fragments_than_the_one_before_but_no_others() {
         (Kind::Partial, fragment(1, b"b")),
         (Kind::Skip, vec![]),
         (Kind::Partial, fragment(1, b"x")),
-        (Kind::Event, [fragment(0, b"x"), fragment(1, b"b")].concat()),
+        (Kind::Event, [fragment(0, b"y"), fragment(1, b"b")].concat()),
     ] {
         farm.say(second, &message(kind, 5, &payload));
     }
-    let told: Vec<Vec<u8>> = conflicts(&mut farm).into_iter().map(|(_, _, data)| data).collect();
-    assert_eq!(told, [fragment(1, b"x"), [fragment(0, b"x"), fragment(1, b"b")].concat()]);
+    // Each is in quarantine by itself, and the builder learns whose it is.
+    assert_eq!(conflicts(&mut farm), [(5, 1, b"x".to_vec()), (5, 0, b"y".to_vec())]);
+    let told: Vec<Token> = farm.tokens(second).into_iter().filter(|token| token.flags == FLAG_CONFLICT).collect();
+    assert_eq!(
+        told.iter().map(|token| [0, 1].map(|source| token.is_of_source(source))).collect::<Vec<_>>(),
+        [[false, true], [true, false]]
+    );
+    // Many that are empty are one piece of data.
+    let empty: Vec<u8> = (0..100).flat_map(|source| fragment(source, b"")).collect();
+    farm.say(second, &event(5, &empty));
+    assert_eq!(conflicts(&mut farm), [(5, 0, empty)]);
     // A fragment of one source alone, whose number another of its fragments has.
     farm.take(second);
     farm.say(second, &plain(Kind::Run, APART | 1));
@@ -433,7 +467,7 @@ fn a_builder_may_have_fewer_fragments_than_the_one_before_but_no_others() {
     farm.say(second, &plain(Kind::Run, 1));
     farm.say(second, &event(6, &whole));
     let counts = farm.machine.counts();
-    assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked, counts.taken_in), (3, 3, 0, 2));
+    assert_eq!((counts.conflicts, counts.duplicates, counts.unchecked, counts.taken_in), (4, 3, 0, 2));
 }
 
 #[test]

@@ -112,6 +112,8 @@ impl Memory {
 pub struct Storage {
     pub log: BTreeMap<(u32, u64), Verdict>,
     pub contents: BTreeMap<(u32, u64), Content>,
+    /// Events that lack fragments.
+    pub partial: BTreeSet<(u32, u64)>,
     /// Events under whose numbers other data are in quarantine.
     pub conflicts: BTreeSet<(u32, u64)>,
     pub written: VecDeque<controller::Final>,

@@ -69,8 +69,9 @@ pub struct Scene {
     nodes: BTreeMap<u32, NodeConfig>,
     /// The builder, where there is one: who it is, and where.
     builder: Option<(Site<Builder>, BuilderConfig)>,
-    /// Builders that have begun, one after the other.
+    /// Builders that have begun, one after the other, and controllers.
     builders: u32,
+    controllers: u32,
     jobs: BTreeMap<u64, Job>,
     business: BTreeMap<(Instant, u64), (u32, Business)>,
     stopped: BTreeSet<u32>,
@@ -120,6 +121,7 @@ impl Scene {
             nodes: BTreeMap::new(),
             builder: None,
             builders: 0,
+            controllers: 0,
             jobs: BTreeMap::new(),
             business: BTreeMap::new(),
             stopped: BTreeSet::new(),
@@ -281,6 +283,7 @@ impl Scene {
         }
         match self.places[host as usize] {
             Place::Controller(site) => {
+                self.controllers += 1;
                 self.storage.committed = 0;
                 self.storage.due = false;
                 let controller = Controller::new(self.config.clone(), NoSupply, self.storage.ledger());
