@@ -32,7 +32,15 @@ pub struct Checksums {
     pub sums: Vec<u32>,
 }
 
+/// Run, event and checksum, ascending.
+pub type Sums = Vec<(u32, u64, u32)>;
+
 impl Checksums {
+    /// Reads the checksums of events from this one on.
+    pub(crate) fn read(run: u32, first: u64, bytes: &[[u8; 4]]) -> Self {
+        Checksums { run, first, sums: bytes.iter().map(|sum| u32::from_le_bytes(*sum)).collect() }
+    }
+
     /// Returns each event with its checksum.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         // In this order nothing is counted beyond the last event, whose number may be the highest.
@@ -60,7 +68,7 @@ pub fn encode(all: &mut [Checksum], into: &mut Vec<u8>) {
 }
 
 /// Takes checksums off the front of what is behind the verdicts; `None` if the bytes are malformed.
-pub fn take(rest: &mut &[u8], mut each: impl FnMut(Verdict, Checksums)) -> Option<()> {
+pub fn take(rest: &mut &[u8], mut each: impl FnMut(u32, Verdict, u64, &[[u8; 4]])) -> Option<()> {
     if rest.first() != Some(&MARK) {
         return Some(());
     }
@@ -71,10 +79,22 @@ pub fn take(rest: &mut &[u8], mut each: impl FnMut(Verdict, Checksums)) -> Optio
         let bytes = usize::try_from(range.end - range.start).ok()?.checked_mul(4)?;
         let (sums, behind) = rest.split_at_checked(bytes)?;
         *rest = behind;
-        let sums = sums.as_chunks().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
-        each(verdict, Checksums { run, first: range.start, sums });
+        each(run, verdict, range.start, sums.as_chunks().0);
     }
     Some(())
+}
+
+/// Returns these checksums, sorted.
+pub fn sorted(all: impl Iterator<Item = Checksum>) -> Sums {
+    let mut sums: Sums = all.map(|given| (given.run, given.event, given.sum)).collect();
+    // Stable, as that is fast where they are made of some that are in order.
+    sums.sort();
+    sums
+}
+
+/// Joins checksums whose numbers follow each other.
+pub fn ranges(sums: &[(u32, u64, u32)]) -> impl Iterator<Item = &[(u32, u64, u32)]> {
+    sums.chunk_by(|one, next| one.0 == next.0 && one.1 + 1 == next.1)
 }
 
 #[cfg(test)]
@@ -95,21 +115,22 @@ mod tests {
         assert_eq!(bytes[..14], expected);
         assert_eq!(bytes[14..], [3, 16, 0, 0, 4, 16, 0, 0, 5, 16, 0, 0, 9, 16, 0, 0]);
         let (mut rest, mut found) = (&bytes[..], Vec::new());
-        take(&mut rest, |_, range| found.push(range)).expect("they are as they were written");
+        let read = |run, _, first, sums: &[[u8; 4]]| found.push(Checksums::read(run, first, sums));
+        take(&mut rest, read).expect("they are as they were written");
         let range = |first, sums: &[u32]| Checksums { run: 7, first, sums: sums.to_vec() };
         assert_eq!(found, [range(3, &[0x1003]), range(4, &[0x1004, 0x1005]), range(9, &[0x1009])]);
         assert!(rest.is_empty());
         for cut in 1..bytes.len() {
-            assert_eq!(take(&mut &bytes[..cut], |_, _| ()), None, "{cut}");
+            assert_eq!(take(&mut &bytes[..cut], |_, _, _, _| ()), None, "{cut}");
         }
         let mut zeros = &[0, 0][..];
-        assert_eq!((take(&mut zeros, |_, _| ()), zeros.len()), (Some(()), 2), "there are none");
+        assert_eq!((take(&mut zeros, |_, _, _, _| ()), zeros.len()), (Some(()), 2), "there are none");
     }
 
     #[test]
     fn ranges_larger_than_their_bytes_are_refused() {
         let mut bytes = vec![MARK, 1, 7, 2, 1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F];
         bytes.extend([0; 16]);
-        assert_eq!(take(&mut &bytes[..], |_, _| ()), None);
+        assert_eq!(take(&mut &bytes[..], |_, _, _, _| ()), None);
     }
 }

@@ -82,7 +82,8 @@ impl Reader {
                     let (mut all, mut given) = (Vec::new(), Vec::new());
                     let each = |run, verdict, range| all.push((run, verdict, range));
                     // Data whose checksum is right were written so by a store.
-                    let _ = verdicts::decode_all(scan.data(), each, |_, range| given.push(range));
+                    let each_given = |run, _, first, sums: &[_]| given.push(Checksums::read(run, first, sums));
+                    let _ = verdicts::decode_all(scan.data(), each, each_given);
                     if !all.is_empty() {
                         return Ok(Some(Item::Verdicts(all, given)));
                     }

@@ -5,7 +5,7 @@ use crate::catalogue::Catalogue;
 use crate::directory;
 use crate::error::Error;
 use crate::files::Files;
-use crate::given::{Checksum, Checksums};
+use crate::given::{self, Checksum, Checksums, Sums};
 use crate::index::Entry;
 use crate::ledger::{self, Contents, Ledger};
 use crate::ranges::Ranges;
@@ -140,7 +140,7 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     for (number, path) in segments {
         let found = Found::read(files, &path, number)?;
         merge(&found.verdicts, &mut all);
-        recovered.given.extend(ranges(&found.given));
+        recovered.given.extend(joined(&given::sorted(found.given.iter().copied())));
         let grows = number == newest && !found.closed && found.damage.is_empty();
         if grows {
             recovered.cut_bytes = found.torn;
@@ -174,10 +174,11 @@ fn newest_given<'a>(
     for (number, path) in closed.rev() {
         // What cannot be read is not compared: the verdicts are in the ledger.
         let scan = files.read(path).and_then(|file| Scan::new(file, *number));
-        let Ok(found) = scan.and_then(|mut scan| given_of(&mut scan)) else { continue };
+        let Ok(sums) = scan.and_then(|mut scan| given_of(&mut scan)) else { continue };
+        let found = joined(&sums);
         let events = found.iter().map(|range| (range.run, range.first..range.first + range.sums.len() as u64));
         catalogue.add_with(*number, events);
-        count += found.iter().map(|range| range.sums.len()).sum::<usize>();
+        count += sums.len();
         segments.push(found);
         if count >= GIVEN_MAX || segments.len() >= LOOKED_AT_MAX {
             break;
@@ -187,7 +188,7 @@ fn newest_given<'a>(
 }
 
 /// Reads the checksums at the end of a segment; of one without an end, those of each block.
-pub fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
+pub fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Sums> {
     let Some(end) = scan.length().checked_sub(HEADER as u64) else { return Ok(Vec::new()) };
     scan.seek(end);
     if let Some(Step::Block { header: Header { kind: Kind::End, run: length, .. }, .. }) = scan.next()? {
@@ -195,9 +196,8 @@ pub fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
         scan.seek(place);
         if let Some(Step::Block { header: Header { kind: Kind::Ledger, .. }, .. }) = scan.next()? {
             let mut found = Vec::new();
-            // Data whose checksum is right were written so by a store.
-            let _ = verdicts::decode_all(scan.data(), |_, _, _| (), |_, range| found.push(range));
-            return Ok(found);
+            add_all_given(scan.data(), &mut found);
+            return Ok(given::sorted(found.into_iter()));
         }
     }
     scan.seek(crate::block::FILE_HEADER as u64);
@@ -207,22 +207,13 @@ pub fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Vec<Checksums>> {
             add_given(&header, scan.data(), &mut all);
         }
     }
-    Ok(ranges(&all).collect())
+    Ok(given::sorted(all.into_iter()))
 }
 
 /// Returns the ranges of events, by run, in which these checksums are: sorted by verdict, each begins a new one.
 pub fn spans(all: &[Checksum]) -> impl Iterator<Item = (u32, Range<u64>)> {
     let groups = all.chunk_by(|one, next| one.run == next.run && one.event < next.event);
     groups.filter_map(|group| Some((group[0].run, group.first()?.event..group.last()?.event + 1)))
-}
-
-/// Joins checksums whose numbers follow each other.
-fn ranges(all: &[Checksum]) -> impl Iterator<Item = Checksums> {
-    all.chunk_by(|one, next| one.run == next.run && one.event + 1 == next.event).map(|range| Checksums {
-        run: range[0].run,
-        first: range[0].event,
-        sums: range.iter().map(|given| given.sum).collect(),
-    })
 }
 
 type Segments = Vec<(u64, PathBuf)>;
@@ -362,19 +353,30 @@ pub fn add_given(header: &Header, data: &[u8], into: &mut Vec<Checksum>) {
                 into.push(Checksum { run, verdict, event, sum });
             }
         }
-        Kind::Commit => {
-            // Data whose checksum is right were written so by a store.
-            let _ = verdicts::decode_all(
-                data,
-                |_, _, _| (),
-                |verdict, range| {
-                    let run = range.run;
-                    into.extend(range.iter().map(|(event, sum)| Checksum { run, verdict, event, sum }));
-                },
-            );
-        }
+        Kind::Commit => add_all_given(data, into),
         _ => {}
     }
+}
+
+/// Adds the checksums behind verdicts.
+fn add_all_given(data: &[u8], into: &mut Vec<Checksum>) {
+    let each_given = |run, verdict, first, sums: &[_]| {
+        // In this order nothing is counted beyond the last event, whose number may be the highest.
+        let each = sums.iter().zip(first..);
+        into.extend(each.map(|(sum, event)| Checksum { run, verdict, event, sum: u32::from_le_bytes(*sum) }));
+    };
+    // Data whose checksum is right were written so by a store.
+    let _ = verdicts::decode_all(data, |_, _, _| (), each_given);
+}
+
+/// Returns ranges of checksums whose numbers follow each other.
+fn joined(sums: &Sums) -> Vec<Checksums> {
+    let range = |range: &[(u32, u64, u32)]| Checksums {
+        run: range[0].0,
+        first: range[0].1,
+        sums: range.iter().map(|(_, _, sum)| *sum).collect(),
+    };
+    given::ranges(sums).map(range).collect()
 }
 
 /// Adds the verdicts of a block; returns `false` if it is malformed, or its event had this verdict.

@@ -7,7 +7,7 @@
 //!
 //! Checksums may follow, and then zeros: they fill the block up to the end of a page of the disk. A varint has 7 bits in each byte, the lowest first; the top bit says that another byte follows.
 
-use crate::given::{self, Checksums};
+use crate::given;
 use crate::ranges::Ranges;
 use crate::record::Verdict;
 use std::collections::BTreeMap;
@@ -43,11 +43,11 @@ pub fn encode_all(verdicts: &Verdicts, into: &mut Vec<u8>) {
     encode(verdicts.iter().map(|((run, verdict), ranges)| (*run, *verdict, ranges.iter())), into);
 }
 
-/// Calls `each` with every range, and `each_given` with all checksums; `None` if the bytes are malformed.
+/// Calls `each` with every range, and `each_given` with the run, the verdict and the first number of checksums, and them; `None` if the bytes are malformed.
 pub fn decode_all(
     bytes: &[u8],
     each: impl FnMut(u32, Verdict, Range<u64>),
-    each_given: impl FnMut(Verdict, Checksums),
+    each_given: impl FnMut(u32, Verdict, u64, &[[u8; 4]]),
 ) -> Option<()> {
     let mut rest = bytes;
     take(&mut rest, each)?;
@@ -57,7 +57,7 @@ pub fn decode_all(
 
 /// Calls `each` with every range; `None` if the bytes are malformed.
 pub fn decode(bytes: &[u8], each: impl FnMut(u32, Verdict, Range<u64>)) -> Option<()> {
-    decode_all(bytes, each, |_, _| ())
+    decode_all(bytes, each, |_, _, _, _| ())
 }
 
 /// Takes groups off the front, and calls `each` with every range; `None` if the bytes are malformed.
