@@ -105,8 +105,8 @@ def test_a_count_that_begins_anew_and_a_source_that_gives_again_what_it_kept(far
 
 def test_a_count_that_begins_anew_beyond_what_the_controller_remembers(farm, tmp_path):
     """Numbers that are far apart fill its memory soon; the store has their checksums."""
-    listing = ["--store", tmp_path, "--segment", "64K"]
-    controller = farm.controller(*listing)
+    options = ["--store", tmp_path, "--segment", "64K"]
+    controller = farm.controller(*options)
     farm.nodes(controller.at, 2, "--accept", "every:50")
 
     def numbers(source, count):
@@ -127,7 +127,7 @@ def test_a_count_that_begins_anew_beyond_what_the_controller_remembers(farm, tmp
     code, why = health(controller)
     assert code == 503 and "from source 0 has the number of an event with other data, and is in quarantine" in why
     controller.kill()
-    controller = farm.controller(*listing, listen=controller.at)
+    controller = farm.controller(*options, listen=controller.at)
     with peer.greeted(controller.at, peer.SOURCE) as link:
         assert set(give(link, more, "first").values()) == {(peer.REJECTED, peer.DUPLICATE)}
         assert set(give(link, more, "second").values()) == {(peer.QUARANTINED, peer.CONFLICT)}
@@ -139,7 +139,7 @@ def test_a_count_that_begins_anew_beyond_what_the_controller_remembers(farm, tmp
     # Of segments that were taken away nothing is known.
     for segment in sorted(tmp_path.glob("segment-*"))[:-1]:
         segment.unlink()
-    controller = farm.controller(*listing, listen=controller.at)
+    controller = farm.controller(*options, listen=controller.at)
     with peer.greeted(controller.at, peer.SOURCE) as link:
         assert set(give(link, numbers(0, 600)[400:], "second").values()) == {(peer.REJECTED, peer.DUPLICATE)}
     events = controller.page()["events"]

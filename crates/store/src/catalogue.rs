@@ -63,9 +63,7 @@ impl Catalogue {
         }
         let sums = &mut self.open.1;
         if sums.len() < given.len() {
-            sums.extend(given[sums.len()..].iter().map(|given| (given.run, given.event, given.sum)));
-            // Stable, as that is fast where all but the last are in order.
-            sums.sort();
+            given::merge(given[sums.len()..].iter().copied(), sums);
         }
         find(sums, run, event)
     }
@@ -102,11 +100,10 @@ impl Catalogue {
         let after = known.clone().filter(|(_, there)| there.span.end <= event).map(|(number, _)| number).max();
         let before = known.filter(|(_, there)| there.span.start > event).map(|(number, _)| number).min();
         let unknown = closed.filter(|(_, there)| there.is_none()).map(|(number, _)| *number);
-        let unknown: Vec<u64> = unknown.collect();
         let is_between =
             |number: &u64| after.is_none_or(|after| *number > after) && before.is_none_or(|before| *number < before);
-        let between: Vec<u64> = unknown.iter().copied().filter(is_between).collect();
-        between.get(between.len() / 2).or(unknown.last()).copied()
+        let between: Vec<u64> = unknown.clone().filter(is_between).collect();
+        between.get(between.len() / 2).copied().or_else(|| unknown.max())
     }
 
     /// Returns the checksums of a closed segment; none of one that was taken away.

@@ -32,9 +32,6 @@ pub struct Checksums {
     pub sums: Vec<u32>,
 }
 
-/// Run, event and checksum, ascending.
-pub type Sums = Vec<(u32, u64, u32)>;
-
 impl Checksums {
     /// Reads the checksums of events from this one on.
     pub(crate) fn read(run: u32, first: u64, bytes: &[[u8; 4]]) -> Self {
@@ -84,17 +81,42 @@ pub fn take(rest: &mut &[u8], mut each: impl FnMut(u32, Verdict, u64, &[[u8; 4]]
     Some(())
 }
 
+/// Run, event and checksum, ascending.
+pub type Sums = Vec<(u32, u64, u32)>;
+
+/// Adds checksums.
+pub fn merge(all: impl Iterator<Item = Checksum>, into: &mut Sums) {
+    into.extend(all.map(|given| (given.run, given.event, given.sum)));
+    // Stable, as that is fast where they are made of some that are in order.
+    into.sort();
+}
+
 /// Returns these checksums, sorted.
 pub fn sorted(all: impl Iterator<Item = Checksum>) -> Sums {
-    let mut sums: Sums = all.map(|given| (given.run, given.event, given.sum)).collect();
-    // Stable, as that is fast where they are made of some that are in order.
-    sums.sort();
+    let mut sums = Sums::new();
+    merge(all, &mut sums);
     sums
 }
 
-/// Joins checksums whose numbers follow each other.
+/// Splits checksums into those whose numbers follow each other.
 pub fn ranges(sums: &[(u32, u64, u32)]) -> impl Iterator<Item = &[(u32, u64, u32)]> {
     sums.chunk_by(|one, next| one.0 == next.0 && one.1 + 1 == next.1)
+}
+
+/// Joins checksums whose numbers follow each other.
+pub fn joined(sums: &Sums) -> Vec<Checksums> {
+    let range = |range: &[(u32, u64, u32)]| Checksums {
+        run: range[0].0,
+        first: range[0].1,
+        sums: range.iter().map(|(_, _, sum)| *sum).collect(),
+    };
+    ranges(sums).map(range).collect()
+}
+
+/// Returns the ranges of events, by run, in which these checksums are: sorted by verdict, each begins a new one.
+pub fn spans(all: &[Checksum]) -> impl Iterator<Item = (u32, Range<u64>)> {
+    let groups = all.chunk_by(|one, next| one.run == next.run && one.event < next.event);
+    groups.filter_map(|group| Some((group[0].run, group.first()?.event..group.last()?.event + 1)))
 }
 
 #[cfg(test)]

@@ -18,7 +18,6 @@ use crate::verdicts::{self, Verdicts};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The verdicts that were found when a store was opened.
@@ -140,7 +139,7 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
     for (number, path) in segments {
         let found = Found::read(files, &path, number)?;
         merge(&found.verdicts, &mut all);
-        recovered.given.extend(joined(&given::sorted(found.given.iter().copied())));
+        recovered.given.extend(given::joined(&given::sorted(found.given.iter().copied())));
         let grows = number == newest && !found.closed && found.damage.is_empty();
         if grows {
             recovered.cut_bytes = found.torn;
@@ -148,7 +147,7 @@ pub fn recover(files: &dyn Files, options: &Options) -> Result<State, Error> {
             next = if active.is_some() { number + 1 } else { number };
         } else {
             settle(files, &path, 0..found.length)?;
-            catalogue.add_with(number, spans(&found.given));
+            catalogue.add_with(number, given::spans(&found.given));
             ledger.append(number, &found.verdicts, options.durability);
             recovered.damaged.extend(found.damage);
             let torn = (found.torn > 0).then_some(Damage { path, offset: found.end, bytes: found.torn });
@@ -175,7 +174,7 @@ fn newest_given<'a>(
         // What cannot be read is not compared: the verdicts are in the ledger.
         let scan = files.read(path).and_then(|file| Scan::new(file, *number));
         let Ok(sums) = scan.and_then(|mut scan| given_of(&mut scan)) else { continue };
-        let found = joined(&sums);
+        let found = given::joined(&sums);
         let events = found.iter().map(|range| (range.run, range.first..range.first + range.sums.len() as u64));
         catalogue.add_with(*number, events);
         count += sums.len();
@@ -208,12 +207,6 @@ pub fn given_of<S: Source>(scan: &mut Scan<S>) -> io::Result<Sums> {
         }
     }
     Ok(given::sorted(all.into_iter()))
-}
-
-/// Returns the ranges of events, by run, in which these checksums are: sorted by verdict, each begins a new one.
-pub fn spans(all: &[Checksum]) -> impl Iterator<Item = (u32, Range<u64>)> {
-    let groups = all.chunk_by(|one, next| one.run == next.run && one.event < next.event);
-    groups.filter_map(|group| Some((group[0].run, group.first()?.event..group.last()?.event + 1)))
 }
 
 type Segments = Vec<(u64, PathBuf)>;
@@ -367,16 +360,6 @@ fn add_all_given(data: &[u8], into: &mut Vec<Checksum>) {
     };
     // Data whose checksum is right were written so by a store.
     let _ = verdicts::decode_all(data, |_, _, _| (), each_given);
-}
-
-/// Returns ranges of checksums whose numbers follow each other.
-fn joined(sums: &Sums) -> Vec<Checksums> {
-    let range = |range: &[(u32, u64, u32)]| Checksums {
-        run: range[0].0,
-        first: range[0].1,
-        sums: range.iter().map(|(_, _, sum)| *sum).collect(),
-    };
-    given::ranges(sums).map(range).collect()
 }
 
 /// Adds the verdicts of a block; returns `false` if it is malformed, or its event had this verdict.

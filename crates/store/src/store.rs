@@ -10,7 +10,7 @@ use crate::index::{self, Entry};
 use crate::ledger::Ledger;
 use crate::ranges::Ranges;
 use crate::record::{Record, Verdict};
-use crate::recovery::{Active, Recovered, recover, spans};
+use crate::recovery::{Active, Recovered, recover};
 use crate::settle::{Mark, Sync, Synced, rescue};
 use crate::tail::Tail;
 use crate::verdicts::{self, Verdicts};
@@ -428,7 +428,7 @@ impl Store {
         let mut data = Vec::new();
         verdicts::encode_all(&active.verdicts, &mut data);
         given::encode(&mut active.given, &mut data);
-        self.catalogue.add_with(active.number, spans(&active.given));
+        self.catalogue.add_with(active.number, given::spans(&active.given));
         let ledger = Header::new(Kind::Ledger, active.number, active.number, &data);
         active.append(&ledger, &data);
         // Found from the end without all that is in the index. One that is too long for the field is not found.

@@ -43,7 +43,8 @@ pub fn encode_all(verdicts: &Verdicts, into: &mut Vec<u8>) {
     encode(verdicts.iter().map(|((run, verdict), ranges)| (*run, *verdict, ranges.iter())), into);
 }
 
-/// Calls `each` with every range, and `each_given` with the run, the verdict and the first number of checksums, and them; `None` if the bytes are malformed.
+/// Calls `each` with every range, and `each_given` with the run, the verdict and the first number of checksums, and them;
+/// `None` if the bytes are malformed.
 pub fn decode_all(
     bytes: &[u8],
     each: impl FnMut(u32, Verdict, Range<u64>),

@@ -238,13 +238,9 @@ impl Ledger {
         Ok((standing, Content::Unknown))
     }
 
-    /// Returns the fragments of a built event that are not known to be those which their sources have for it.
-    pub(crate) fn differing<'a>(
-        &self,
-        run: u32,
-        event: u64,
-        payload: &'a [u8],
-    ) -> impl Iterator<Item = (u32, &'a [u8])> {
+    /// Returns the fragments of a built event that are not known to be those which their sources have for it, each with its
+    /// source; none where nothing is known of any.
+    pub(crate) fn differing<'a>(&self, run: u32, event: u64, payload: &'a [u8]) -> Vec<(u32, &'a [u8])> {
         self.sums.differing(run, event, payload)
     }
 

@@ -181,16 +181,17 @@ impl Sums {
         }
     }
 
-    /// Returns the fragments of a built event that are not known to be those which their sources have for it.
-    pub fn differing<'a>(
-        &self,
-        run: u32,
-        event: u64,
-        payload: &'a [u8],
-    ) -> impl Iterator<Item = (u32, &'a [u8])> + use<'a, '_> {
-        let is_same =
-            move |source, fragment| self.compare_part((run, event), source, Content::of(fragment)) == Likeness::Same;
-        fragments(payload).filter(move |(source, fragment)| !is_same(*source, fragment))
+    /// Returns the fragments of a built event that are not known to be those which their sources have for it, each with its
+    /// source; none where nothing is known of any.
+    pub fn differing<'a>(&self, run: u32, event: u64, payload: &'a [u8]) -> Vec<(u32, &'a [u8])> {
+        let compared = fragments(payload).map(|(source, fragment)| {
+            (self.compare_part((run, event), source, Content::of(fragment)), (source, fragment))
+        });
+        let compared: Vec<_> = compared.collect();
+        if compared.iter().all(|(likeness, _)| *likeness == Likeness::Unknown) {
+            return Vec::new();
+        }
+        compared.into_iter().filter(|(likeness, _)| *likeness != Likeness::Same).map(|(_, of)| of).collect()
     }
 
     /// Compares a fragment with the one that its source has for the event.
@@ -310,8 +311,8 @@ mod tests {
         assert_eq!(compared(&[(0, b"a"), (1, b"bc")], true), Same, "its builder expects fewer");
         assert_eq!(compared(&[(0, b"a"), (1, b"bc"), (2, b""), (3, b"d")], true), Other, "or more");
         let given = built(&[(0, b"a"), (1, b"x"), (2, b""), (3, b"d")]);
-        let differing: Vec<_> = sums.differing(1, 5, &given).collect();
-        assert_eq!(differing, [(1, &b"x"[..]), (3, b"d")]);
+        assert_eq!(sums.differing(1, 5, &given), [(1, &b"x"[..]), (3, b"d")]);
+        assert_eq!(sums.differing(1, 7, &given), [], "it is all that is known to be given");
         let part = built(&[(1, b"bc")]);
         assert_eq!(sums.enter(1, 6, Data::Fragments(&part, false)), Content::Unknown);
         assert_eq!(sums.compare(1, 6, Data::Fragments(&whole, true)), Unknown, "it lacked two of them");

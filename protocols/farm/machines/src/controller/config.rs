@@ -225,7 +225,7 @@ pub struct Final {
     pub node: u32,
     /// How often it was given to a node.
     pub attempts: u8,
-    /// The event to which the number belongs under which it came.
+    /// The owner of the number under which it came.
     pub owner: Owner,
     /// The event as it was given, whatever is stored of it: what comes under its number is compared with that.
     pub content: Content,

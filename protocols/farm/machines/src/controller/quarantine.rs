@@ -1,7 +1,6 @@
 //! Data whose numbers are those of other events, or may be: they are compared, stored and told of.
 
 use super::sources::{HELD, giver};
-use super::verdicts::Owed;
 use super::{Controller, Event, Final, Owner};
 use crate::Error;
 use crate::builder::FRAGMENT;
@@ -9,7 +8,6 @@ use crate::ledger::Standing;
 use crate::sums::{Content, Likeness};
 use crate::supply::Supply;
 use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Role, Token, Verdict};
-use alloc::vec::Vec;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
@@ -68,7 +66,7 @@ impl<S: Supply> Controller<S> {
         self.lines.check_owed(peer)
     }
 
-    /// Has the fragments of a built event stored that are not the ones which their sources have for it.
+    /// Has the fragments of a built event stored that are not the ones which their sources have for it, as far as that is known.
     #[cold]
     pub(super) fn quarantine_built(
         &mut self,
@@ -78,8 +76,7 @@ impl<S: Supply> Controller<S> {
         payload: &Bytes,
     ) {
         let differing = self.ledger.differing(run, event, payload);
-        let differing: Vec<_> = differing.map(|(source, fragment)| (source, payload.slice_ref(fragment))).collect();
-        let (length, sources) = (payload.len() as u32, differing.iter().fold(0, |all, (of, _)| all | 1 << (of % 64)));
+        let sources = differing.iter().fold(0, |all, (source, _)| all | 1 << (source % 64));
         let is_apart = self.accounts.apart.contains(&(run, event, Content::of(payload)));
         // Each takes some memory beside its bytes.
         let are_many = differing.len() as u64 * HELD > payload.len() as u64 + SMALL;
@@ -87,10 +84,10 @@ impl<S: Supply> Controller<S> {
             self.keep_apart((run, event), (Role::Builder, number), payload.clone());
         } else {
             for (source, fragment) in differing {
-                self.keep_apart((run, event), (Role::Source, source), fragment);
+                self.keep_apart((run, event), (Role::Source, source), payload.slice_ref(fragment));
             }
         }
-        self.owe_conflict(from, (run, event), length, |token| token.with_sources(sources));
+        self.owe(from, self.conflict(run, event).with_sources(sources), payload.len() as u32);
     }
 
     /// Has data stored whose number is that of another event; who gave so many bytes with them is told when they are committed.
@@ -104,42 +101,41 @@ impl<S: Supply> Controller<S> {
         length: u32,
     ) {
         self.keep_apart((run, event), (role, number), data);
-        self.owe_conflict(from, (run, event), length, |token| Token { flags: token.flags | flags, ..token });
+        let token = self.conflict(run, event);
+        self.owe(from, Token { flags: token.flags | flags, ..token }, length);
+    }
+
+    /// Returns the token of other data.
+    fn conflict(&self, run: u32, event: u64) -> Token {
+        // Where nobody commits, nothing is stored.
+        let is_kept = self.config.uncommitted_max.is_some();
+        let verdict = if is_kept { Verdict::Quarantined } else { Verdict::Rejected };
+        Token::answer(run, event, verdict, FLAG_CONFLICT)
     }
 
     /// Hands the application data whose number is that of another event, unless they are stored already.
-    fn keep_apart(&mut self, (run, event): (u32, u64), (role, number): (Role, u32), data: Bytes) {
+    fn keep_apart(&mut self, (run, event): (u32, u64), from: (Role, u32), data: Bytes) {
         let content = Content::of(&data);
+        if self.tell_apart((run, event), from, content) {
+            self.store_apart((run, event), from.1, Owner::Other, content, data);
+        }
+    }
+
+    /// Counts other data, and tells of them where the same are not in quarantine; returns whether that is so.
+    fn tell_apart(&mut self, (run, event): (u32, u64), (role, number): (Role, u32), content: Content) -> bool {
         let is_new = self.accounts.apart.insert((run, event, content));
         self.ledger.conflict(is_new);
         if is_new {
             self.events.push_back(Event::Conflict { run, event, role, number });
-            self.store_apart((run, event), number, Owner::Other, content, data);
         }
-    }
-
-    /// Has a giver told of other data, once they are committed.
-    fn owe_conflict(
-        &mut self,
-        (peer, serial): (Peer, u64),
-        (run, event): (u32, u64),
-        length: u32,
-        complete: impl Fn(Token) -> Token,
-    ) {
-        // Where nobody commits, nothing is stored.
-        let is_kept = self.config.uncommitted_max.is_some();
-        let verdict = if is_kept { Verdict::Quarantined } else { Verdict::Rejected };
-        let token = complete(Token::answer(run, event, verdict, FLAG_CONFLICT));
-        self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
-        self.commit(self.commits.committed);
-        self.commit_at_once();
+        is_new
     }
 
     /// Has data compared by the application, and stored where they are different; who gave them is told when that is committed.
     #[cold]
     pub(super) fn doubt(
         &mut self,
-        (peer, serial): (Peer, u64),
+        giver: (Peer, u64),
         (run, event): (u32, u64),
         from: (Role, u32),
         (content, anew): (Content, bool),
@@ -149,8 +145,7 @@ impl<S: Supply> Controller<S> {
         self.store_apart((run, event), from.1, Owner::Unknown { anew }, content, data);
         let sequence = self.commits.told;
         self.commits.doubts.push_back(Doubt { sequence, run, event, from, content: alone });
-        let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
-        self.commits.owed.push_back(Owed { sequence, peer, serial, token, length });
+        self.owe(giver, Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE), length);
     }
 
     /// Takes the outcome for the oldest data in doubt.
@@ -159,16 +154,12 @@ impl<S: Supply> Controller<S> {
         if likeness != Likeness::Other {
             return self.ledger.duplicate(likeness != Likeness::Unknown);
         }
-        let is_new = self.accounts.apart.insert((run, event, content));
-        self.ledger.conflict(is_new);
-        if is_new {
-            let (role, number) = from;
-            self.events.push_back(Event::Conflict { run, event, role, number });
-        }
+        self.tell_apart((run, event), from, content);
+        let token = self.conflict(run, event);
         // Others may wait for the same commit, behind it.
         let place = self.commits.owed.partition_point(|owed| owed.sequence < sequence);
         if let Some(owed) = self.commits.owed.get_mut(place).filter(|owed| owed.sequence == sequence) {
-            owed.token = Token::answer(run, event, Verdict::Quarantined, FLAG_CONFLICT);
+            owed.token = token;
         }
     }
 
@@ -181,5 +172,6 @@ impl<S: Supply> Controller<S> {
         let (verdict, partial, node, attempts) = (Verdict::Quarantined, false, number, 0);
         let last = Final { run, event, verdict, partial, node, attempts, owner, content, data };
         self.events.push_back(Event::Verdict(last));
+        self.commit_at_once();
     }
 }

@@ -1,5 +1,4 @@
 use super::nodes::{Member, Origin, PendingEvent};
-use super::verdicts::Owed;
 use super::{Controller, State};
 use crate::Error;
 use crate::inbound::Intake;
@@ -236,9 +235,7 @@ impl<S: Supply> Controller<S> {
             }
             Standing::Decided => {
                 let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
-                // The verdict may be told but not committed yet.
-                self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
-                self.commit(self.commits.committed);
+                self.owe((peer, serial), token, length);
             }
             Standing::Conflict if role == Role::Builder => {
                 self.quarantine_built((peer, serial), (run, event), number, &payload);

@@ -386,6 +386,23 @@ fn what_the_controller_has_forgotten_the_application_compares_before_anybody_is_
 }
 
 #[test]
+fn a_built_event_of_which_only_the_whole_is_known_is_kept_as_it_was_built() {
+    let mut ledger = Ledger::default();
+    ledger.recover(1, Verdict::Rejected, &[0..500, 500..1000]).unwrap();
+    ledger.recover_content(1, 5, Content::of(b"of the whole"));
+    let mut farm = Rig::new(Controller::new(config(), NoSupply, ledger));
+    let builder = accepted(200);
+    farm.open(builder);
+    farm.say(builder, &hello(Role::Builder, 0, 0).encode());
+    farm.take(builder);
+    let whole = [[0; 8], [1, 0, 0, 0, 0, 0, 0, 0]].concat();
+    farm.say(builder, &event(5, &whole));
+    assert_eq!(conflicts(&mut farm), [(5, 0, whole)]);
+    let [token] = farm.tokens(builder)[..] else { panic!("there is one for it") };
+    assert_eq!(token, Token { flags: FLAG_CONFLICT, ..token_of(1, 5, Verdict::Rejected) }, "nobody is named");
+}
+
+#[test]
 fn a_built_event_that_the_application_has_called_other_data_is_there_once() {
     let mut ledger = Ledger::with_memory(0);
     ledger.recover(1, Verdict::Rejected, &[0..500, 500..1000]).unwrap();

@@ -15,10 +15,10 @@ use hodo_machine::{Instant, Peer};
 #[derive(Debug)]
 pub(super) struct Owed {
     pub(super) sequence: u64,
-    pub(super) peer: Peer,
-    pub(super) serial: u64,
+    peer: Peer,
+    serial: u64,
     pub(super) token: Token,
-    pub(super) length: u32,
+    length: u32,
 }
 
 /// The verdicts and their commits.
@@ -182,6 +182,12 @@ impl<S: Supply> Controller<S> {
         let last = Final { run, event, verdict, partial, node, attempts, owner: Owner::Itself, content, data };
         self.events.push_back(Event::Verdict(last));
         self.commit_at_once();
+    }
+
+    /// Has a giver told of the event that came with so many bytes, once all verdicts are committed that were told before.
+    pub(super) fn owe(&mut self, (peer, serial): (Peer, u64), token: Token, length: u32) {
+        self.commits.owed.push_back(Owed { sequence: self.commits.told, peer, serial, token, length });
+        self.commit(self.commits.committed);
     }
 
     /// Commits all verdicts where no application does.
