@@ -148,7 +148,8 @@ def test_under_process_a_disk_that_fails_late_is_heard_of_and_goes_on_when_it_ca
         assert page["events"]["accepted"] == 200 and page["store"]["events"] == 100 and source.process.poll() is None
         # What was in doubt is written again, and then all goes on.
         disk.room(True)
-        assert source.done() == 0 and ledger.given(source) == 200
+        controller.until(lambda page: not page["store"]["failing"], "the store works again")
+        assert source.done() == 0 and ledger.given(source) == 200, controller.text()
         assert controller.end() == 0, controller.text()
         ledger.balances(disk.seen / "disk/store", 200, 1)
         assert on_disk(disk.image, tmp_path) == 200
