@@ -19,8 +19,17 @@ const EVENT_MAX: u32 = 1 << 14;
 
 /// Returns a peer that greets: it is greeted, or told why not.
 fn newcomer(role: Role, transport: Transport) -> Accepts {
-    let hello =
-        Hello { role, flags: 0, number: 0, credits: 1, window: 0, event_max: EVENT_MAX, weight: 1, instance: 1 };
+    let hello = Hello {
+        role,
+        flags: 0,
+        number: 0,
+        credits: 1,
+        window: 0,
+        event_max: EVENT_MAX,
+        weight: 1,
+        instance: 1,
+        resumes: None,
+    };
     Accepts::new(transport, hello.encode().to_vec(), HEADER)
 }
 
@@ -32,7 +41,7 @@ pub fn wire(input: &[u8]) {
     if let Ok(hello) = Hello::decode(&header, rest) {
         let again = hello.encode();
         let (head, body) = again.split_first_chunk::<HEADER>().expect("it begins with a header");
-        assert_eq!(body.len(), HELLO);
+        assert_eq!(body.len(), HELLO + hello.resumes.map_or(0, |_| 12));
         assert_eq!(Header::decode(head).and_then(|header| Hello::decode(&header, body)), Ok(hello));
     }
     if let Some(bytes) = input.first_chunk::<SEGMENT>()

@@ -17,7 +17,7 @@ def test_the_rust_example_reads_out(tmp_path):
         words = [example, controller.at, "3000", "2"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
-        accepted, rejected = map(int, re.match(r"(\d+) accepted, (\d+) rejected, 0 without", done.stdout).groups())
+        accepted, rejected = map(int, re.match(r"(\d+) accepted, (\d+) rejected, 0 too late, 0 without", done.stdout).groups())
         assert accepted == 300 and rejected == 2700
         controller.balanced()
         assert controller.end()[0] == 0

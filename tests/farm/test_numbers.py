@@ -2,6 +2,7 @@
 
 import urllib.error
 
+import builders
 import farm_reader
 import ledger
 import parts
@@ -147,32 +148,11 @@ def test_a_count_that_begins_anew_beyond_what_the_controller_remembers(farm, tmp
     assert controller.end() == 0 and "could not be compared with what was given before" in controller.text()
 
 
-def building(farm, controller, *options):
-    made = farm.part("builder", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--sources", 2, "--to", controller.at, *options)
-    made.at = made.said(r"listening on (\S+)")[1]
-    return made
-
-
-def greeted(builder, number, instance=1):
-    """A source that has greeted once the builder knows of the run."""
-    for _ in range(100):
-        link = peer.Peer(builder.at)
-        link.send(peer.hello(peer.SOURCE, number, instance=instance))
-        link.of(peer.HELLO)
-        # Before it does, it says that it takes nothing, and ends the connection when it does.
-        link.send(peer.message(peer.PING, 9), peer.message(peer.RUN, 1))
-        if link.of(peer.PONG, peer.DRAIN)[0] == peer.PONG:
-            return link
-        link.wait_for_the_end()
-        link.close()
-    raise AssertionError(builder.text())
-
-
 def test_a_source_of_a_builder_whose_count_begins_anew(farm, tmp_path):
     controller = farm.controller("--store", tmp_path)
     farm.nodes(controller.at, 2, "--accept", "every:1")
-    builder = building(farm, controller, "--patience", "60s")
-    with greeted(builder, 0) as first, greeted(builder, 1) as second:
+    builder = builders.started(farm, controller, 2, "--patience", "60s")
+    with builders.greeted(builder, 0) as first, builders.greeted(builder, 1) as second:
         for link in first, second:
             link.send(*(peer.message(peer.EVENT, number, data(number, "first")) for number in range(10)))
         for link in first, second:
@@ -197,8 +177,8 @@ def test_only_the_source_of_other_data_is_accused_by_a_builder_that_is_started_a
     farm.nodes(controller.at, 2, "--accept", "every:3")
     numbers = range(20)
     for second, expected in ("first", None), ("other", (peer.QUARANTINED, peer.CONFLICT)):
-        builder = building(farm, controller, "--patience", "60s")
-        with greeted(builder, 0) as innocent, greeted(builder, 1) as guilty:
+        builder = builders.started(farm, controller, 2, "--patience", "60s")
+        with builders.greeted(builder, 0) as innocent, builders.greeted(builder, 1) as guilty:
             innocent.send(*(peer.message(peer.EVENT, number, data(number, "first")) for number in numbers))
             told = set(give(guilty, numbers, second).values())
             others = {innocent.of(peer.TOKEN)[2] for _ in numbers}
@@ -215,7 +195,7 @@ def test_only_the_source_of_other_data_is_accused_by_a_builder_that_is_started_a
 def test_a_source_of_a_builder_that_is_started_again_with_other_data(farm, tmp_path, options):
     controller = farm.controller("--store", tmp_path)
     farm.nodes(controller.at, 2, "--accept", "every:2")
-    builder = building(farm, controller, "--patience", "60s", *options)
+    builder = builders.started(farm, controller, 2, "--patience", "60s", *options)
 
     def source(number, *more):
         return farm.source(builder.at, "--number", number, "--events", 50, "--size", "uniform:1K..5K", *options, *more)
@@ -236,18 +216,19 @@ def test_a_source_of_a_builder_that_is_started_again_with_other_data(farm, tmp_p
 def test_what_a_builder_does_not_take_is_not_called_accepted_and_one_of_a_number_is_there(farm):
     controller = farm.controller()
     farm.nodes(controller.at, 1, "--accept", "every:1")
-    builder = building(farm, controller, "--patience", "100ms")
-    with greeted(builder, 0) as first, greeted(builder, 1) as second:
-        assert give(first, [5], "first") == {5: (peer.ACCEPTED, 0)}, "without the other's"
-        assert give(second, [5], "late") == {5: (peer.INCOMPLETE, 0)}
+    builder = builders.started(farm, controller, 2, "--patience", "100ms")
+    with builders.greeted(builder, 0) as first, builders.greeted(builder, 1) as second:
+        second.send(peer.message(peer.EVENT, 6, data(6, "first")))
+        assert give(first, [5], "first") == {5: (peer.ACCEPTED, 0)}, "without the other's, which has passed it"
+        assert give(second, [5], "late") == {5: (peer.INCOMPLETE, peer.LATE)}
         with peer.Peer(builder.at) as other:
             other.send(peer.hello(peer.SOURCE, 1, instance=2))
             code, words = other.refused()
         assert code == 14 and "another connection has number 1" in words
-        assert give(second, [5], "late") == {5: (peer.INCOMPLETE, 0)}, "the first one stays"
+        assert give(second, [5], "late") == {5: (peer.INCOMPLETE, peer.LATE)}, "the first one stays"
     # One that has started again takes its place.
-    with greeted(builder, 1, instance=2) as later:
-        assert give(later, [5], "late") == {5: (peer.INCOMPLETE, 0)}
+    with builders.greeted(builder, 1, instance=2) as later:
+        assert give(later, [5], "late") == {5: (peer.INCOMPLETE, peer.LATE)}
     assert parts.decided(controller.page()) == 1
 
 

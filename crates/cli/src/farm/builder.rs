@@ -34,6 +34,8 @@ fn settings(options: &BuilderOptions) -> Result<BuilderSettings, Error> {
         config: BuilderConfig {
             number: options.number,
             patience: options.patience,
+            behind: options.behind,
+            starts_without: options.start_without,
             incomplete: options.incomplete.into(),
             fragment_max: wire_length(options.event_max),
             pool_bytes: options.pool,
@@ -90,10 +92,16 @@ pub struct BuilderOptions {
     /// Number of this builder.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub number: u32,
-    /// How long to wait for the fragments of an event after the first one.
+    /// How long to wait for a source that has left; with --udp also for lost parts of a fragment.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::span)]
     pub patience: Duration,
-    /// How to treat an event whose fragments are still missing then.
+    /// How long to wait for a source that is connected and sends nothing.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::span)]
+    pub behind: Duration,
+    /// Wait for sources that have not come yet no longer than --patience.
+    #[arg(long)]
+    pub start_without: bool,
+    /// How to treat an event with missing fragments.
     #[arg(long, value_name = "WHAT", default_value = "forward")]
     pub incomplete: FarmIncomplete,
     /// Largest fragment in bytes.

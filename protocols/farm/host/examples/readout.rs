@@ -23,9 +23,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })?;
     let given = readout.finish(Duration::from_secs(10))?;
     println!(
-        "{} accepted, {} rejected, {} without a verdict{}",
+        "{} accepted, {} rejected, {} too late, {} without a verdict{}",
         given.accepted,
         given.rejected,
+        given.late,
         given.kept,
         given.away.map(|why| format!(": {why}")).unwrap_or_default()
     );

@@ -18,7 +18,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use thread::{BuilderThread, Discarded};
+use thread::{BuilderThread, Faults};
 
 /// Connections that are accepted beyond two of each source, so that those which are turned away are told why.
 const MORE_PEERS: usize = 256;
@@ -65,11 +65,12 @@ impl BuilderDaemon {
     /// Builds events until it is stopped.
     ///
     /// # Errors
-    /// [`Error::Run`] if the network fails, [`Error::Discarded`] if events were thrown away for their size.
+    /// [`Error::Run`] if the network fails, [`Error::Discarded`] if events were thrown away for their size,
+    /// [`Error::Behind`] if events went on without a source that was there.
     pub fn run(self) -> Result<(), Error> {
         let BuilderDaemon { settings, snapshot, daemon, server } = self;
         let turned_away = server.turned_away();
-        let discarded = Arc::new(Discarded::default());
+        let faults = Arc::new(Faults::default());
         let make = |_, _| {
             let thread = BuilderThread {
                 to: settings.config.controller.clone(),
@@ -79,16 +80,19 @@ impl BuilderDaemon {
                 incomplete: 0,
                 told_at: Instant::ZERO,
                 conflicting: BTreeSet::new(),
-                discarded: Arc::clone(&discarded),
+                awaited_at: Instant::ZERO,
+                faults: Arc::clone(&faults),
             };
             let config = BuilderConfig { instance: random_bits(), ..settings.config.clone() };
             (Builder::new(config), thread)
         };
         let served = server.with_drain(settings.drain).attend_woken(make, daemon.stop());
         served.map_err(|why| Error::run(format!("serving {}", settings.listen), &why))?;
-        match discarded.events.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            events => Err(Error::Discarded { events, max: discarded.max.load(Ordering::Relaxed) }),
+        let Faults { too_large, max, behind } = &*faults;
+        match (too_large.load(Ordering::Relaxed), behind.load(Ordering::Relaxed)) {
+            (0, 0) => Ok(()),
+            (0, times) => Err(Error::Behind { times }),
+            (events, _) => Err(Error::Discarded { events, max: max.load(Ordering::Relaxed) }),
         }
     }
 }

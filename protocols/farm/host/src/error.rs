@@ -39,6 +39,12 @@ pub enum Error {
         /// The most bytes that it takes.
         max: u64,
     },
+    /// Events went on without sources that were there.
+    #[error("{times} times a source was connected, and gave nothing for --behind: events went on without it")]
+    Behind {
+        /// How often.
+        times: u64,
+    },
     /// Events were over the limit of every node.
     #[error("{events} events were quarantined: no node takes more than {max} bytes; raise --event-max of the nodes")]
     TooLarge {

@@ -77,6 +77,8 @@ pub struct ReadoutCounters {
     /// Under the numbers of events with other data: a count that has begun anew, or two sources that are wired with the same
     /// numbers. In quarantine, where the farm has a store.
     pub conflicts: u64,
+    /// Fragments that came when their events had gone on without them.
+    pub late: u64,
     /// Larger than the far end takes, and left out.
     pub too_large: u64,
     /// Without a verdict.
@@ -282,12 +284,13 @@ impl Attendant for ReadoutThread {
 
     fn told(&mut self, event: Event) -> Option<Command> {
         self.note(|state| match event {
-            Event::Answered { run, event, verdict, duplicate, conflict } => {
+            Event::Answered { run, event, verdict, duplicate, conflict, late } => {
                 state.release((run, event));
                 let counters = &mut state.counters;
                 *match verdict {
                     _ if conflict => &mut counters.conflicts,
                     _ if duplicate => &mut counters.duplicate,
+                    _ if late => &mut counters.late,
                     Verdict::Accepted => &mut counters.accepted,
                     Verdict::Rejected => &mut counters.rejected,
                     Verdict::Quarantined | Verdict::Failed => &mut counters.quarantined,

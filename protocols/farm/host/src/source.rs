@@ -21,6 +21,9 @@ const TOO_MANY_GAPS: u64 = hodo_farm::Error::TooManyGaps { max: 0 }.code();
 /// The far end's code for a run that it has not opened.
 const NO_SUCH_RUN: u64 = hodo_farm::Error::NoSuchRun { run: 0 }.code();
 
+/// The far end's code for a source for which others have waited too long.
+const BEHIND: u64 = hodo_farm::Error::Behind.code();
+
 /// Settings of a source.
 #[derive(Debug, Clone)]
 pub struct SourceSettings {
@@ -113,6 +116,10 @@ pub struct Summary {
     incomplete: u64,
     duplicate: u64,
     conflicts: u64,
+    /// Fragments that came when their events had gone on without them.
+    late: u64,
+    /// How often the builder went on without this source, which gave nothing.
+    behind: u64,
     too_large: u64,
     /// The far end will not take the rest, however often it is given.
     gave_up: bool,
@@ -125,10 +132,11 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns whether every event has its verdict, and none was left out.
+    /// Returns whether every event has its verdict, and none was left out or went on without this source.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.kept.get() == 0 && self.too_large == 0 && self.conflicts == 0 && !self.gave_up && !self.damaged
+        let Summary { conflicts, late, behind, too_large, .. } = self;
+        self.kept.get() == 0 && conflicts + late + behind + too_large == 0 && !self.gave_up && !self.damaged
     }
 
     /// Returns the verdicts in one line for people.
@@ -140,6 +148,10 @@ impl Summary {
             0 => String::new(),
             apart => format!(", {apart} under numbers with other data"),
         };
+        let late = match self.late {
+            0 => String::new(),
+            late => format!(", {late} too late for their events"),
+        };
         let too_large = match self.too_large {
             0 => String::new(),
             skipped => format!(", {skipped} too large and skipped"),
@@ -150,7 +162,7 @@ impl Summary {
         };
         format!(
             "{accepted} accepted, {rejected} rejected, {quarantined} quarantined, {incomplete} incomplete, {duplicate} \
-             given twice, {kept} without a verdict{conflicts}{too_large}{lost}"
+             given twice, {kept} without a verdict{conflicts}{late}{too_large}{lost}"
         )
     }
 }
@@ -222,6 +234,15 @@ impl Attendant for SourceThread<'_> {
                 }
                 self.summary.conflicts += 1;
             }
+            Event::Answered { run, event, late: true, .. } => {
+                if self.summary.late == 0 {
+                    // The others are counted: there may be many.
+                    tracing::error!(
+                        "event {event} of run {run} went on without this source's fragment, which came too late"
+                    );
+                }
+                self.summary.late += 1;
+            }
             Event::Answered { duplicate: true, .. } => self.summary.duplicate += 1,
             Event::Answered { verdict, .. } => {
                 *match verdict {
@@ -242,6 +263,13 @@ impl Attendant for SourceThread<'_> {
             }
             Event::Left(hodo_farm::Error::RefusedBy { code: NO_SUCH_RUN }) => {
                 tracing::warn!("the run of these events is not open there: `hodo farm set-run` opens it; trying again");
+            }
+            Event::Left(hodo_farm::Error::RefusedBy { code: BEHIND }) => {
+                self.summary.behind += 1;
+                tracing::error!(
+                    "events waited for this source, which gave nothing for the builder's --behind: they go on without it until \
+                     it gives"
+                );
             }
             Event::Left(error) => tracing::warn!("{}: {error}; trying again", self.to),
             Event::TooLarge { event, size, max } => {

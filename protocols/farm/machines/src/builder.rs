@@ -8,16 +8,17 @@ mod config;
 mod datagrams;
 mod intake;
 mod segments;
+mod streams;
 
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::greetings::{Greetings, host};
 use crate::inbound::Intake;
-use crate::lines::{Gone, Lines, Silence};
+use crate::lines::{Gone, Line, Lines, Silence};
 use crate::recent::Recent;
 use crate::sender::{Sender, SenderConfig, SenderEvent};
 use crate::sums::Content;
-use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Header, Kind, Role, Token, Verdict};
+use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_LATE, Header, Kind, Role, Token, Verdict};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 pub use assembly::FRAGMENT;
@@ -26,6 +27,7 @@ use bytes::Bytes;
 pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 use segments::Segments;
+use streams::{Due, Streams, Waits};
 
 /// Fragments in the quarantine that are remembered, to answer again.
 const APART_MAX: usize = 1024;
@@ -64,6 +66,7 @@ pub struct Builder {
     draining: Option<Instant>,
     drained: bool,
     held_up_since: Option<Instant>,
+    held_back_since: Option<Instant>,
 }
 
 impl Builder {
@@ -79,12 +82,13 @@ impl Builder {
             silence: config.silence,
             datagram: None,
         });
+        let waits = Waits::new(config.patience, config.behind, config.datagrams);
         Builder {
             lines: Lines::over(config.datagrams),
             segments: Segments::default(),
             sender,
             told: Vec::new(),
-            assembly: Assembly::new(config.sources, config.patience),
+            assembly: Assembly::new(config.sources, Streams::new(config.sources, waits, config.starts_without)),
             apart: BTreeMap::new(),
             apart_before: Recent::default(),
             doubtful: Segments::default(),
@@ -96,6 +100,7 @@ impl Builder {
             draining: None,
             drained: false,
             held_up_since: None,
+            held_back_since: None,
             config,
         }
     }
@@ -119,12 +124,19 @@ impl Builder {
         (0..).zip(&self.places).filter(|(_, place)| place.is_none()).map(|(number, _)| number).collect()
     }
 
+    /// Returns the sources for which the first event waits that lacks fragments, and whether each has been here before.
+    #[must_use]
+    pub fn waited_for(&self) -> (Vec<u32>, bool) {
+        let waited_for = self.assembly.waited_for();
+        let has_begun = !waited_for.iter().any(|source| self.assembly.streams.is_awaited(*source));
+        (waited_for, has_begun)
+    }
+
     /// Tells whether every event that was given on has its verdict, and no fragment will come. Sources keep their
     /// fragments of events that are not whole, for a builder after this one.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        let silent =
-            |line: &crate::lines::Line<Member>| !matches!(&line.state, Member::Source(giver) if !giver.drained);
+        let silent = |line: &Line<Member>| !matches!(&line.state, Member::Source(giver) if !giver.drained);
         let (open, all) = self.assembly.counts();
         self.draining.is_some()
             && open == all
@@ -150,12 +162,47 @@ impl Builder {
     fn give_overdue(&mut self, now: Instant) {
         // What is missing then is with sources that were told to stop: they give it when they may again.
         let stopped = self.draining.is_some() || self.sender.is_draining();
-        if stopped && self.assembly.next_deadline().is_some_and(|deadline| deadline <= now) {
-            self.assembly.wait_on(now);
+        if stopped && self.assembly.streams.next_deadline().is_some_and(|deadline| deadline <= now) {
+            self.assembly.streams.stop(now);
         }
-        while let Some(key) = self.assembly.overdue(now) {
-            self.give(key);
+        while let Some(due) = self.assembly.streams.due(now) {
+            match due {
+                Due::Passed(key) if self.assembly.is_passed(key) => self.give(key),
+                Due::Passed(_) => {}
+                Due::Gone(source) => {
+                    self.events.push_back(Event::Gone { source });
+                    self.give_released();
+                }
+                Due::Look => self.look_for_late(now),
+            }
         }
+    }
+
+    /// Gives on what has waited only for sources that are not waited for any more.
+    fn give_released(&mut self) {
+        self.assembly.released().into_iter().for_each(|key| self.give(key));
+    }
+
+    /// Looks for sources that are there and have given nothing for long although others wait.
+    fn look_for_late(&mut self, now: Instant) {
+        for source in 0..self.config.sources {
+            let peer = self.places.get(source as usize).copied().flatten();
+            let is_amid = |line: &&mut Line<Member>| !self.config.datagrams && line.inbound.is_amid();
+            let amid = peer.and_then(|peer| self.lines.at(peer)).filter(is_amid).map(|line| line.heard);
+            // One may give no more, or gives something large.
+            if let Some(heard) = amid.or_else(|| self.is_full(source).then_some(now)) {
+                self.assembly.streams.heard(heard, source);
+            }
+            if self.assembly.streams.is_behind(now, source) {
+                self.counters.behind += 1;
+                self.events.push_back(Event::Behind { source });
+                if let Some(peer) = peer {
+                    self.end(now, peer, Error::Behind);
+                }
+                self.give_released();
+            }
+        }
+        self.assembly.streams.look_again(now);
     }
 
     /// Looks at what the sender has told.
@@ -165,13 +212,13 @@ impl Builder {
                 SenderEvent::Joined(hello) => {
                     self.events.push_back(Event::Reached(hello));
                     if self.draining.is_none() {
-                        self.assembly.wait_on(now);
-                        self.drain_sources(false);
+                        self.assembly.streams.wait_on(now);
+                        self.drain_sources(now, false);
                     }
                 }
-                SenderEvent::Opened(run) => self.opened_run(run),
+                SenderEvent::Opened(run) => self.opened_run(now, run),
                 SenderEvent::Left(error) => self.events.push_back(Event::Lost(error)),
-                SenderEvent::Draining => self.drain_sources(true),
+                SenderEvent::Draining => self.drain_sources(now, true),
                 SenderEvent::TooLarge { run, event, size, max, apart } => {
                     self.events.push_back(Event::TooLarge { run, event, size, max });
                     if apart {
@@ -186,23 +233,23 @@ impl Builder {
     }
 
     /// Takes fragments of a run from now on: until the first one, sources were told to give nothing.
-    fn opened_run(&mut self, run: u32) {
+    fn opened_run(&mut self, now: Instant, run: u32) {
         let is_first = !self.assembly.has_runs();
         self.assembly.open(run);
         if is_first && self.draining.is_none() {
-            self.drain_sources(false);
+            self.drain_sources(now, false);
         }
     }
 
     /// Sources give nothing while the controller takes nothing. One that takes events again has them come anew.
-    fn drain_sources(&mut self, drain: bool) {
+    fn drain_sources(&mut self, now: Instant, drain: bool) {
         let places = self.places.clone();
         for peer in places.into_iter().flatten() {
             let Some(Member::Source(giver)) = self.lines.at(peer).map(|line| &mut line.state) else { continue };
             if drain && !core::mem::replace(&mut giver.told_to_drain, true) {
                 self.lines.say(peer, &Header::new(Kind::Drain, 0, 0).encode());
             } else if !drain && giver.told_to_drain {
-                self.end(peer, Error::Closed(Closed::Finished));
+                self.end(now, peer, Error::Closed(Closed::Finished));
             }
         }
     }
@@ -216,13 +263,15 @@ impl Builder {
         self.counters.answered += 1;
         self.counters.duplicates += u64::from(flags & FLAG_DUPLICATE != 0);
         self.counters.conflicts += u64::from(flags & FLAG_CONFLICT != 0);
-        for (claim, its) in self.assembly.decide((run, event), verdict) {
-            if flags & FLAG_CONFLICT == 0 || its != verdict {
-                self.tell(&claim, run, event, its, flags & (FLAG_DUPLICATE | FLAG_CONFLICT));
+        for (claim, was_late) in self.assembly.decide((run, event), verdict) {
+            if was_late {
+                self.tell(&claim, run, event, Verdict::Incomplete, FLAG_LATE);
+            } else if flags & FLAG_CONFLICT == 0 {
+                self.tell(&claim, run, event, verdict, flags & FLAG_DUPLICATE);
             } else if token.is_of_source(claim.source) {
                 // The controller knows what it gave before, and compares what it gives again.
                 self.assembly.forget((run, event), claim.source);
-                self.tell(&claim, run, event, its, FLAG_CONFLICT);
+                self.tell(&claim, run, event, verdict, FLAG_CONFLICT);
             } else {
                 self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);
             }
@@ -281,13 +330,13 @@ impl Builder {
     }
 
     /// Sends a source away.
-    fn end(&mut self, peer: Peer, error: Error) {
+    fn end(&mut self, now: Instant, peer: Peer, error: Error) {
         if let Some(member) = self.lines.end(peer, &error) {
-            self.gone(peer, member, error);
+            self.gone(now, peer, member, error);
         }
     }
 
-    fn gone(&mut self, peer: Peer, member: Member, error: Error) {
+    fn gone(&mut self, now: Instant, peer: Peer, member: Member, error: Error) {
         if error.is_misbehaviour() {
             self.counters.misbehaved += 1;
         }
@@ -302,6 +351,7 @@ impl Builder {
                     && *place == Some(peer)
                 {
                     *place = None;
+                    self.assembly.streams.left(now, giver.hello.number);
                 }
                 self.events.push_back(Event::Left { peer, hello: giver.hello, error });
             }
@@ -319,13 +369,13 @@ impl Builder {
     fn look_at(&mut self, now: Instant, peer: Peer) {
         let Some(line) = self.lines.at(peer) else { return };
         match (&mut line.state, self.draining) {
-            (Member::Greeting { .. }, _) => return self.end(peer, Error::NoGreeting),
+            (Member::Greeting { .. }, _) => return self.end(now, peer, Error::NoGreeting),
             // One that does not answer to DRAIN gives no more all the same.
             (Member::Source(giver), Some(since)) => giver.drained |= now - since >= self.config.silence,
             (Member::Source(_), None) => {}
         }
         if self.lines.silence(now, peer, self.config.silence) == Silence::Long {
-            self.end(peer, Error::Silent);
+            self.end(now, peer, Error::Silent);
         }
     }
 
@@ -345,7 +395,7 @@ impl Builder {
                 self.received(now, peer, &[]);
             }
             Input::Closed(_, why) => match self.lines.gone(peer) {
-                Gone::Was(member) => self.gone(peer, member, Error::Closed(why)),
+                Gone::Was(member) => self.gone(now, peer, member, Error::Closed(why)),
                 Gone::Ended | Gone::Never => {}
             },
             Input::Blocked(_) => self.lines.set_blocked(peer, true),
@@ -358,7 +408,7 @@ impl Builder {
         let host = host(address);
         self.lines.insert(now, peer, Member::Greeting { host }, Intake::NONE, self.config.greeting);
         if let Some((oldest, error)) = self.greetings.begin(host, peer) {
-            self.end(oldest, error);
+            self.end(now, oldest, error);
         }
     }
 
@@ -368,6 +418,23 @@ impl Builder {
             self.counters.dead_time_ns += now.nanos_since(since);
         }
         self.held_up_since = self.sender.is_held_up().then_some(now);
+        if let Some(since) = self.held_back_since {
+            self.counters.held_back_ns += now.nanos_since(since);
+        }
+        self.held_back_since = self.is_held_back().then_some(now);
+    }
+
+    /// Tells whether a source can give no more because others are behind, rather than the controller.
+    fn is_held_back(&mut self) -> bool {
+        let (open, all) = self.assembly.counts();
+        2 * open > all && (0..self.config.sources).any(|source| self.is_full(source))
+    }
+
+    /// Tells whether a source has so much unanswered that it may give no more.
+    fn is_full(&mut self, source: u32) -> bool {
+        let Some(peer) = self.places.get(source as usize).copied().flatten() else { return false };
+        let Some(Member::Source(giver)) = self.lines.at(peer).map(|line| &line.state) else { return false };
+        giver.outstanding >= giver.credits || giver.bytes + u64::from(self.config.fragment_max) > giver.window
     }
 }
 
@@ -388,7 +455,7 @@ impl Machine for Builder {
             Input::Command(Command::Drain) => {
                 self.draining = self.draining.or(Some(now));
                 self.look_at_all(now + self.config.silence);
-                self.drain_sources(true);
+                self.drain_sources(now, true);
             }
             Input::Opened(peer, _)
             | Input::Received(peer, _)
@@ -431,7 +498,7 @@ impl Machine for Builder {
             self.drained = true;
             return Output::Event(Event::Drained);
         }
-        let deadlines = [self.assembly.next_deadline(), self.sender.deadline(), self.lines.next_look()];
+        let deadlines = [self.assembly.streams.next_deadline(), self.sender.deadline(), self.lines.next_look()];
         Output::Idle(deadlines.into_iter().flatten().min())
     }
 

@@ -302,6 +302,7 @@ impl<S: Supply> Controller<S> {
             event_max: self.config.event_max,
             weight: 1,
             instance: self.config.instance,
+            resumes: None,
         }
     }
 

@@ -148,6 +148,11 @@ pub enum Error {
         /// The bound.
         max: u32,
     },
+    /// A source that is there, and gave nothing although others waited for it.
+    #[error(
+        "it gave nothing for long although events waited for it, which went on without it; --behind at the builder"
+    )]
+    Behind,
 }
 
 impl Error {
@@ -180,11 +185,12 @@ impl Error {
             Error::OverData { .. } => 23,
             Error::Idle { .. } => 24,
             Error::NoCredits { .. } => 25,
+            Error::Behind => 26,
         }
     }
 
     /// The name of each code in counters; there is none with the code 0.
-    pub const REASONS: [&'static str; 26] = [
+    pub const REASONS: [&'static str; 27] = [
         "none",
         "another-protocol",
         "version",
@@ -211,6 +217,7 @@ impl Error {
         "over-data",
         "idle",
         "no-credits",
+        "behind",
     ];
 
     /// Turns the error of a peer that has not greeted into [`Error::NotFarm`] if the first bytes are text.

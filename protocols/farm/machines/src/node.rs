@@ -234,6 +234,7 @@ impl Node {
             event_max: self.config.event_max,
             weight: self.config.weight,
             instance: self.config.instance,
+            resumes: None,
         };
         self.lines.say(peer, &hello.encode());
         if self.draining {

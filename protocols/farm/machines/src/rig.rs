@@ -167,7 +167,7 @@ pub(crate) const fn accepted(number: u32) -> Peer {
 }
 
 pub(crate) fn hello(role: Role, number: u32, credits: u32) -> Hello {
-    Hello { role, flags: 0, number, credits, window: 0, event_max: 1 << 20, weight: 1, instance: 1 }
+    Hello { role, flags: 0, number, credits, window: 0, event_max: 1 << 20, weight: 1, instance: 1, resumes: None }
 }
 
 pub(crate) fn plain(kind: Kind, value: u64) -> Vec<u8> {
@@ -186,6 +186,6 @@ pub(crate) fn token(event: u64, verdict: Verdict) -> Vec<u8> {
     token_of(1, event, verdict).encode().to_vec()
 }
 
-pub(crate) fn token_of(run: u32, event: u64, verdict: Verdict) -> Token {
+pub(crate) const fn token_of(run: u32, event: u64, verdict: Verdict) -> Token {
     Token { event, verdict, credits: 1, flags: 0, run, waited_us: 0, decided_us: 0, length: 0 }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Sender {
     /// When the next event may be given at the earliest, as one of its number was answered lately.
     doubled_until: Option<Instant>,
     bytes: u64,
+    /// The highest number that has had its verdict, and its run.
+    answered_to: Option<(u32, u64)>,
     /// The value of the last RUN.
     run: Option<u64>,
     again: BackOff,
@@ -137,6 +139,7 @@ impl Sender {
             answered: VecDeque::new(),
             doubled_until: None,
             bytes: 0,
+            answered_to: None,
             run: None,
             again: BackOff::new(AGAIN, AGAIN_MAX, seed),
             draining: false,
@@ -218,11 +221,19 @@ impl Sender {
             event_max: 0,
             weight: 1,
             instance: self.config.instance,
+            resumes: self.resumes(),
         };
         self.lines.say(PEER, &hello.encode());
         if self.config.datagram.is_some() {
             self.timers.arm(Timer::Hello, now + AGAIN);
         }
+    }
+
+    /// Returns the run and the lowest number of an event that may still be given, where any has had its verdict.
+    fn resumes(&self) -> Option<(u32, u64)> {
+        let (run, last) = self.answered_to.filter(|_| self.config.role == Role::Source)?;
+        let kept = self.kept.iter().filter(|kept| !kept.apart).map(|kept| (kept.run, kept.event));
+        kept.min().or_else(|| last.checked_add(1).map(|next| (run, next)))
     }
 
     fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(SenderEvent)) {
@@ -327,6 +338,7 @@ impl Sender {
             amid.index -= 1;
         }
         self.bytes -= kept.payload.len() as u64;
+        self.answered_to = self.answered_to.max(Some((kept.run, kept.event)));
         told(SenderEvent::Answered(token));
         Ok(())
     }

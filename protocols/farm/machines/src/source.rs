@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::sender::{Sender, SenderConfig, SenderEvent};
 use crate::supply::{Next, Supply};
-use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, Hello, Kind, Role, Token, Verdict};
+use crate::wire::{FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_LATE, Hello, Kind, Role, Token, Verdict};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -72,6 +72,8 @@ pub enum Event {
         duplicate: bool,
         /// Whether its number is that of another event, for which it is in quarantine.
         conflict: bool,
+        /// Whether the event went on without this fragment of it, which came too late.
+        late: bool,
     },
     /// An event that the far end does not take because of its size: it is not given.
     TooLarge {
@@ -165,7 +167,8 @@ impl<S: Supply> Source<S> {
                 let Token { run, event, verdict, flags, .. } = token;
                 let conflict = flags & FLAG_CONFLICT != 0;
                 let duplicate = flags & FLAG_DUPLICATE != 0 && !conflict;
-                Event::Answered { run, event, verdict, duplicate, conflict }
+                let late = flags & FLAG_LATE != 0;
+                Event::Answered { run, event, verdict, duplicate, conflict, late }
             }
         });
     }

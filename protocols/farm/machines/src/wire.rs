@@ -12,7 +12,7 @@
 //! | 0..12 | header | of kind TOKEN; value is the event's number |
 //! | 12 | verdict | one of [`Verdict`] |
 //! | 13 | credits | events that may be sent for this token, usually 1 |
-//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event; bit 2: its number is another's |
+//! | 14 | flags | bit 0: this event had been sent before; bit 1: the data stands for the event; bit 2: its number is another's; bit 3: its event went on without it |
 //! | 15 | reserved | 0 |
 //! | 16..20 | run | the run that the event belongs to |
 //! | 20..24 | waited | microseconds from the event's arrival to the start of its decision |
@@ -33,7 +33,8 @@
 //! segment without data asks for that answer, or for the token, or for LACKS: as HERE, and behind it the parts that have not
 //! come, offset and end of each in 4 bytes. Its offset is the fragment's CRC-32 where both have greeted with [`FLAG_COMPARES`].
 //!
-//! HELLO is each side's first message. Its body has 36 bytes, of which a reader skips what it does not know:
+//! HELLO is each side's first message. Its body has 36 bytes, of a source that comes again 48, and a reader skips what it does
+//! not know:
 //!
 //! | bytes | field | meaning |
 //! |---|---|---|
@@ -46,10 +47,13 @@
 //! | 20..24 | event_max | the largest event that this side takes |
 //! | 24..28 | weight | a node's share beside others, 1 as a rule |
 //! | 28..36 | instance | differs each time that the program starts |
+//! | 36..40 | run | of a source that has had verdicts: the run of its next event |
+//! | 40..48 | from | and the lowest number of an event that it may still give in it |
 
 mod lacks;
 
 use crate::Error;
+use alloc::vec::Vec;
 use hodo_machine::{Cursor, codes};
 pub use lacks::Lacks;
 
@@ -57,7 +61,7 @@ pub use lacks::Lacks;
 pub const HEADER: usize = 12;
 /// Bytes of a token.
 pub const TOKEN: usize = 28;
-/// Bytes behind the header of HELLO.
+/// Bytes behind the header of HELLO, without what a source adds that comes again.
 pub const HELLO: usize = 36;
 /// The version of this wire.
 pub const VERSION: u16 = 1;
@@ -183,6 +187,8 @@ pub const FLAG_DUPLICATE: u8 = 1;
 pub const FLAG_OUTPUT: u8 = 2;
 /// The event was given under the number of another one, and is in quarantine. With [`FLAG_DUPLICATE`]: what was given apart.
 pub const FLAG_CONFLICT: u8 = 4;
+/// The event of a fragment went on without it, as it came too late.
+pub const FLAG_LATE: u8 = 8;
 
 /// A bit in the value of a builder's RUN: behind it are fragments under numbers that other data of their sources have, each
 /// like an event that is built of it alone.
@@ -197,7 +203,7 @@ pub struct Token {
     pub verdict: Verdict,
     /// Events that may be sent for it.
     pub credits: u8,
-    /// [`FLAG_DUPLICATE`], [`FLAG_OUTPUT`].
+    /// [`FLAG_DUPLICATE`], [`FLAG_OUTPUT`], [`FLAG_CONFLICT`], [`FLAG_LATE`].
     pub flags: u8,
     /// The run that the event belongs to.
     pub run: u32,
@@ -371,6 +377,8 @@ pub struct Hello {
     pub weight: u32,
     /// Differs each time that the program starts.
     pub instance: u64,
+    /// The run and the lowest number of an event that a source may still give, where it has had verdicts.
+    pub resumes: Option<(u32, u64)>,
 }
 
 impl Hello {
@@ -400,23 +408,28 @@ impl Hello {
             event_max: cursor.u32_le().map_err(truncated)?,
             weight: cursor.u32_le().map_err(truncated)?,
             instance: cursor.u64_le().map_err(truncated)?,
+            resumes: cursor.u32_le().ok().zip(cursor.u64_le().ok()),
         })
     }
 
     /// Encodes the whole message.
     #[must_use]
-    pub fn encode(&self) -> [u8; HEADER + HELLO] {
-        let mut bytes = [0; HEADER + HELLO];
-        let (header, body) = bytes.split_at_mut(HEADER);
-        header.copy_from_slice(&Header::new(Kind::Hello, HELLO as u32, MAGIC).encode());
-        body[..2].copy_from_slice(&VERSION.to_le_bytes());
-        body[2..4].copy_from_slice(&[self.role.code(), self.flags]);
-        body[4..8].copy_from_slice(&self.number.to_le_bytes());
-        body[8..12].copy_from_slice(&self.credits.to_le_bytes());
-        body[12..20].copy_from_slice(&self.window.to_le_bytes());
-        body[20..24].copy_from_slice(&self.event_max.to_le_bytes());
-        body[24..28].copy_from_slice(&self.weight.to_le_bytes());
-        body[28..36].copy_from_slice(&self.instance.to_le_bytes());
+    pub fn encode(&self) -> Vec<u8> {
+        let Hello { role, flags, number, credits, window, event_max, weight, instance, resumes } = *self;
+        let mut bytes = Vec::with_capacity(HEADER + HELLO + 12);
+        bytes.extend(Header::new(Kind::Hello, 0, MAGIC).encode());
+        bytes.extend(VERSION.to_le_bytes());
+        bytes.extend([role.code(), flags]);
+        [number, credits].into_iter().for_each(|field| bytes.extend(field.to_le_bytes()));
+        bytes.extend(window.to_le_bytes());
+        [event_max, weight].into_iter().for_each(|field| bytes.extend(field.to_le_bytes()));
+        bytes.extend(instance.to_le_bytes());
+        if let Some((run, from)) = resumes {
+            bytes.extend(run.to_le_bytes());
+            bytes.extend(from.to_le_bytes());
+        }
+        let length = (bytes.len() - HEADER) as u32;
+        bytes[..HEADER].copy_from_slice(&Header::new(Kind::Hello, length, MAGIC).encode());
         bytes
     }
 }
@@ -460,11 +473,16 @@ mod tests {
             event_max: 1 << 20,
             weight: 1,
             instance: 1,
+            resumes: None,
         };
         let bytes = hello.encode();
         assert_eq!(bytes[..18], *b"\x24\x00\x00\x10hodofarm\x01\x00\x04\x00\x09\x00");
         let header = Header::decode(bytes.first_chunk().unwrap()).unwrap();
         assert_eq!(Hello::decode(&header, &bytes[HEADER..]), Ok(hello));
+        let resumes = Hello { resumes: Some((7, 0x0102)), ..hello };
+        let bytes = resumes.encode();
+        assert_eq!((&bytes[..1], &bytes[48..]), (&[48][..], &[7, 0, 0, 0, 2, 1, 0, 0, 0, 0, 0, 0][..]));
+        assert_eq!(Hello::decode(&header, &bytes[HEADER..]), Ok(resumes));
     }
 
     #[test]
@@ -496,6 +514,7 @@ mod tests {
             event_max: 0,
             weight: 1,
             instance: 0,
+            resumes: None,
         }
         .encode();
         bytes[HEADER] = 9;

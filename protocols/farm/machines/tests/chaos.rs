@@ -1,7 +1,7 @@
 //! A farm in virtual time to which everything happens that can: nodes, sources and the controller are killed, stopped
 //! and cut off at random moments, and start again. Whatever happens, every event has exactly one verdict in the log.
 
-mod programs;
+pub mod programs;
 mod scene;
 
 use scene::Scene;

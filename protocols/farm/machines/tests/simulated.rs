@@ -4,6 +4,7 @@
 mod chaos;
 #[path = "../../../../crates/measure/tests/counting/mod.rs"]
 mod counting;
+mod late;
 
 use bytes::Bytes;
 use core::time::Duration;

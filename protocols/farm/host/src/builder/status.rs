@@ -22,6 +22,8 @@ pub struct BuilderSnapshot {
     pub counters: Counters,
     /// Sources that are not connected.
     pub absent: Vec<u32>,
+    /// Sources for which the first event waits that lacks fragments.
+    pub waited_for: Vec<u32>,
     /// Connections for which there was no room.
     pub turned_away: u64,
 }
@@ -45,6 +47,9 @@ pub struct BuilderStatus {
     pub bytes: FragmentBytes,
     /// Seconds during which built events could not be given on.
     pub dead_time_s: f64,
+    /// Seconds during which sources were held back by others, for whose fragments their events waited.
+    #[serde(default)]
+    pub held_back_s: f64,
     /// Connections.
     pub connections: SourceConnections,
 }
@@ -105,6 +110,12 @@ pub struct SourceConnections {
     pub sources: u64,
     /// Numbers of the sources that are not connected.
     pub absent: Vec<u32>,
+    /// Numbers of the sources for which the first event waits that lacks fragments.
+    #[serde(default)]
+    pub waited_for: Vec<u32>,
+    /// How often a source was connected, and gave nothing for so long that events went on without it.
+    #[serde(default)]
+    pub behind: u64,
     /// Connections refused before they had greeted.
     pub refused: u64,
     /// Connections for which there was no room.
@@ -117,7 +128,7 @@ impl BuilderStatus {
     /// Makes the status of a snapshot. It takes every counter apart, so that a new one has to be given a place here.
     #[must_use]
     pub fn new(snapshot: &BuilderSnapshot, controller: &str) -> Self {
-        let BuilderSnapshot { now, counters, absent, turned_away } = snapshot;
+        let BuilderSnapshot { now, counters, absent, waited_for, turned_away } = snapshot;
         let Counters {
             fragments,
             bytes_in,
@@ -131,6 +142,8 @@ impl BuilderStatus {
             answered,
             duplicates,
             dead_time_ns,
+            held_back_ns,
+            behind,
             bad_datagrams,
             refused,
             misbehaved,
@@ -162,9 +175,12 @@ impl BuilderStatus {
             datagrams: Datagrams { bad: bad_datagrams },
             bytes: FragmentBytes { taken_in: bytes_in },
             dead_time_s: dead_time_ns as f64 * 1e-9,
+            held_back_s: held_back_ns as f64 * 1e-9,
             connections: SourceConnections {
                 sources,
                 absent: absent.clone(),
+                waited_for: waited_for.clone(),
+                behind,
                 refused,
                 turned_away: *turned_away,
                 misbehaved,
@@ -191,7 +207,8 @@ impl BuilderStatus {
     pub fn text(&self) -> String {
         let BuiltEvents { complete, incomplete, open, waiting, answered: _, duplicates } = self.events;
         let Fragments { taken_in, lost, late, duplicate, conflicts, unexpected } = self.fragments;
-        let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
+        let SourceConnections { sources, absent, waited_for, behind, refused, turned_away, misbehaved } =
+            &self.connections;
         let mut text = format!("builder: {}, up {}\n", self.state, seconds(self.uptime_s));
         let _ = writeln!(
             text,
@@ -212,9 +229,18 @@ impl BuilderStatus {
                 "{refused} connections were refused, {turned_away} found no room, {misbehaved} broke the rules"
             );
         }
-        let dead = 100.0 * self.dead_time_s / self.uptime_s.max(1e-9);
-        let absent = names(absent);
-        let _ = writeln!(text, "{sources} sources{absent}; dead time {} ({dead:.2} %)", seconds(self.dead_time_s));
+        if *behind > 0 {
+            let _ =
+                writeln!(text, "{behind} TIMES EVENTS WENT ON WITHOUT A SOURCE THAT WAS CONNECTED AND GAVE NOTHING");
+        }
+        let share = |time_s: f64| format!("{} ({:.2} %)", seconds(time_s), 100.0 * time_s / self.uptime_s.max(1e-9));
+        let (absent, waited_for) = (names("absent", absent), names("events wait for", waited_for));
+        let _ = writeln!(
+            text,
+            "{sources} sources{absent}{waited_for}; held back {}; dead time {}",
+            share(self.held_back_s),
+            share(self.dead_time_s)
+        );
         text
     }
 
@@ -222,7 +248,8 @@ impl BuilderStatus {
     pub fn write_metrics(&self, to: &mut Exposition) {
         let BuiltEvents { complete, incomplete, open, waiting, answered, duplicates } = self.events;
         let Fragments { taken_in, lost, late, duplicate, conflicts, unexpected } = self.fragments;
-        let SourceConnections { sources, absent, refused, turned_away, misbehaved } = &self.connections;
+        let SourceConnections { sources, absent, waited_for: _, behind, refused, turned_away, misbehaved } =
+            &self.connections;
         for (name, help, count) in [
             ("farm_builder_events_complete_total", "Events given on with all their fragments.", complete),
             ("farm_builder_events_incomplete_total", "Events given on, or given up, without some of them.", incomplete),
@@ -244,6 +271,7 @@ impl BuilderStatus {
                 "Datagrams that could not be read, or were out of place.",
                 self.datagrams.bad,
             ),
+            ("farm_builder_sources_behind_total", "Times that events went on without a connected source.", *behind),
             ("farm_builder_connections_refused_total", "Connections refused before they had greeted.", *refused),
             ("farm_builder_connections_turned_away_total", "Connections for which there was no room.", *turned_away),
             ("farm_builder_connections_misbehaved_total", "Connections ended for a breach of the rules.", *misbehaved),
@@ -252,6 +280,8 @@ impl BuilderStatus {
         }
         let help = "Time in which events could not be given on.";
         to.counter("farm_builder_dead_time_seconds_total", help, &[], self.dead_time_s);
+        let help = "Time in which sources were held back by others, for whose fragments their events waited.";
+        to.counter("farm_builder_held_back_seconds_total", help, &[], self.held_back_s);
         for (name, help, value) in [
             ("farm_builder_events_open", "Events of which fragments are awaited.", open),
             ("farm_builder_events_waiting", "Events that wait for their verdict.", waiting),
@@ -263,15 +293,17 @@ impl BuilderStatus {
     }
 }
 
-/// Names sources that are not connected, as the end of a line.
-pub(super) fn names(absent: &[u32]) -> String {
-    if absent.is_empty() {
-        return String::new();
-    }
-    let named: Vec<String> = absent.iter().take(NAMED_MAX).map(u32::to_string).collect();
-    let more = absent.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
+/// Names sources, where there are any, as the end of a line.
+pub(super) fn names(label: &str, sources: &[u32]) -> String {
+    if sources.is_empty() { String::new() } else { format!("; {label}: source {}", listed(sources)) }
+}
+
+/// Lists the numbers of sources.
+pub(super) fn listed(sources: &[u32]) -> String {
+    let named: Vec<String> = sources.iter().take(NAMED_MAX).map(u32::to_string).collect();
+    let more = sources.len().checked_sub(NAMED_MAX).filter(|more| *more > 0);
     let more = more.map_or_else(String::new, |more| format!(" and {more} more"));
-    format!("; absent: source {}{more}", named.join(", "))
+    named.join(", ") + &more
 }
 
 #[cfg(test)]
@@ -298,6 +330,8 @@ mod tests {
             answered: next(),
             duplicates: next(),
             dead_time_ns: 0,
+            held_back_ns: 0,
+            behind: next(),
             bad_datagrams: next(),
             refused: next(),
             misbehaved: next(),
@@ -306,7 +340,8 @@ mod tests {
             sources: next(),
             is_draining: false,
         };
-        let snapshot = BuilderSnapshot { now: Instant::ZERO, counters, absent: vec![1, 4], turned_away: next() };
+        let (absent, waited_for) = (vec![1, 4], vec![4]);
+        let snapshot = BuilderSnapshot { now: Instant::ZERO, counters, absent, waited_for, turned_away: next() };
         (BuilderStatus::new(&snapshot, "127.0.0.1:1"), last)
     }
 
@@ -332,6 +367,11 @@ mod tests {
         for line in ["builder: building, up 0.0 s", ", 3 lost, ", "7 bad datagrams", "1003 events complete, 1004 inc"] {
             assert!(text.contains(line), "{text}");
         }
-        assert!(text.contains("1 sources; absent: source 1, 4; dead time"), "{text}");
+        assert!(
+            text.contains(
+                "1 sources; absent: source 1, 4; events wait for: source 4; held back 0.0 s (0.00 %); dead time"
+            ),
+            "{text}"
+        );
     }
 }

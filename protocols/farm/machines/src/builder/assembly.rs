@@ -1,4 +1,5 @@
 use super::Incomplete;
+use super::streams::Streams;
 use crate::Error;
 use crate::ledger::{Ledger, Standing};
 use crate::sums::{Content, Data, Likeness, Sums};
@@ -6,8 +7,7 @@ use crate::wire::{Kind, Verdict};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bytes::{BufMut, Bytes, BytesMut};
-use core::time::Duration;
-use hodo_machine::{Instant, Peer, Timers};
+use hodo_machine::{Instant, Peer};
 
 /// Bytes before each fragment of a built event: the source's number and the fragment's length.
 pub const FRAGMENT: usize = 8;
@@ -70,18 +70,14 @@ pub(crate) struct Built {
 #[derive(Debug)]
 pub(crate) struct Assembly {
     sources: u32,
-    patience: Duration,
+    /// For whom the events wait that lack fragments.
+    pub(super) streams: Streams,
     ledger: Ledger,
     events: BTreeMap<Key, InHand>,
-    /// Until when the fragments of each event are waited for.
-    timers: Timers<Key>,
-    /// The fragments of no event have been waited for long enough before this.
-    not_before: Instant,
     /// Bytes of each source's fragments.
     in_hand: Vec<u64>,
     /// Checksums of fragments.
     sums: Sums,
-    open: usize,
 }
 
 #[derive(Debug)]
@@ -108,23 +104,20 @@ enum Fragment {
 }
 
 impl Assembly {
-    pub(crate) fn new(sources: u32, patience: Duration) -> Self {
+    pub(super) fn new(sources: u32, streams: Streams) -> Self {
         Assembly {
             sources,
-            patience,
+            streams,
             ledger: Ledger::default(),
             events: BTreeMap::new(),
-            timers: Timers::default(),
-            not_before: Instant::ZERO,
             in_hand: alloc::vec![0; sources as usize],
             sums: Sums::default(),
-            open: 0,
         }
     }
 
     /// Events of which fragments are awaited, and all that are here.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        (self.open, self.events.len())
+        (self.streams.open().len(), self.events.len())
     }
 
     /// Opens a run that the controller has opened, in the place of the oldest one if there are many.
@@ -186,8 +179,7 @@ impl Assembly {
             let fragments = alloc::vec![Fragment::Missing; self.sources as usize];
             let event_in_hand = InHand { fragments, missing: self.sources, is_given: false, claims: Vec::new() };
             self.events.insert((run, event), event_in_hand);
-            self.timers.arm((run, event), now + self.patience);
-            self.open += 1;
+            self.streams.begin(now, (run, event));
         }
         let Some(in_hand) = self.events.get_mut(&(run, event)) else { return Ok(Outcome::Decided) };
         let place = &mut in_hand.fragments[index];
@@ -216,7 +208,7 @@ impl Assembly {
             }
         };
         in_hand.missing -= 1;
-        Ok(if in_hand.missing == 0 { Outcome::Completes } else { Outcome::Waits })
+        Ok(if in_hand.waits_for_any(&self.streams) { Outcome::Waits } else { Outcome::Completes })
     }
 
     /// Compares a fragment with what its source has under this number.
@@ -250,27 +242,31 @@ impl Assembly {
         }
     }
 
-    /// Takes an event whose fragments have been waited for long enough.
-    pub(crate) fn overdue(&mut self, now: Instant) -> Option<Key> {
-        if now < self.not_before { None } else { self.timers.pop_due(now) }
+    /// Returns whether all that an event lacks was passed by its sources, or is of some that are not waited for.
+    pub(crate) fn is_passed(&self, key: Key) -> bool {
+        let lacks = |in_hand: &InHand| in_hand.lacking().any(|source| self.streams.may_come(source, key));
+        !self.events.get(&key).is_some_and(lacks)
     }
 
-    /// Waits as long again for the fragments of every event.
-    pub(crate) fn wait_on(&mut self, now: Instant) {
-        self.not_before = now + self.patience;
+    /// Returns the events that lack only fragments of sources that are not waited for.
+    pub(crate) fn released(&self) -> Vec<Key> {
+        let is_released =
+            |key: &&Key| self.events.get(key).is_some_and(|in_hand| !in_hand.waits_for_any(&self.streams));
+        self.streams.open().keys().filter(is_released).copied().collect()
     }
 
-    /// Returns when the next event is given up.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.timers.next().map(|deadline| deadline.max(self.not_before))
+    /// Returns the sources for which the first event that is open waits.
+    pub(crate) fn waited_for(&self) -> Vec<u32> {
+        let first = self.streams.open().keys().next().and_then(|key| self.events.get(key));
+        let lacking = first.into_iter().flat_map(InHand::lacking);
+        lacking.filter(|source| self.streams.waits_for(*source)).collect()
     }
 
     /// Makes an event of what is here of it.
     pub(crate) fn build(&mut self, key: Key, incomplete: Incomplete) -> Option<Built> {
         let in_hand = self.events.get_mut(&key).filter(|in_hand| !in_hand.is_given)?;
         in_hand.is_given = true;
-        self.open -= 1;
-        self.timers.cancel(key);
+        self.streams.end(key);
         let (mut size, mut missing, mut is_whole) = (0, 0, true);
         for fragment in &in_hand.fragments {
             match fragment {
@@ -296,9 +292,9 @@ impl Assembly {
         Some(Built { kind, payload: bytes.freeze(), missing })
     }
 
-    /// Enters the verdict on an event, and returns the claims of those who are to be told, each with its verdict: who was
-    /// late has no part in that of the event.
-    pub(crate) fn decide(&mut self, (run, event): Key, verdict: Verdict) -> Vec<(Claim, Verdict)> {
+    /// Enters the verdict on an event, and returns the claims of those who are to be told, and whether each was late: who was
+    /// has no part in it.
+    pub(crate) fn decide(&mut self, (run, event): Key, verdict: Verdict) -> Vec<(Claim, bool)> {
         let Some(InHand { fragments, claims, .. }) = self.events.remove(&(run, event)) else { return Vec::new() };
         self.ledger.decide(run, event, verdict);
         for ((source, fragment), held) in (0..).zip(&fragments).zip(&mut self.in_hand) {
@@ -310,11 +306,8 @@ impl Assembly {
                 Fragment::Skipped => {}
             }
         }
-        let of = |claim: &Claim| match fragments.get(claim.source as usize) {
-            Some(Fragment::Late) => Verdict::Incomplete,
-            _ => verdict,
-        };
-        claims.into_iter().map(|claim| (claim, of(&claim))).collect()
+        let was_late = |claim: &Claim| matches!(fragments.get(claim.source as usize), Some(Fragment::Late));
+        claims.into_iter().map(|claim| (claim, was_late(&claim))).collect()
     }
 }
 
@@ -332,6 +325,20 @@ fn put(source: u32, payload: &Bytes, into: &mut BytesMut) {
 }
 
 impl InHand {
+    /// Returns the sources of which it has nothing.
+    fn lacking(&self) -> impl Iterator<Item = u32> {
+        (0..)
+            .zip(&self.fragments)
+            .filter(|(_, fragment)| matches!(fragment, Fragment::Missing))
+            .map(|(source, _)| source)
+    }
+
+    /// Returns whether it lacks a fragment of a source that is waited for.
+    fn waits_for_any(&self, streams: &Streams) -> bool {
+        let missing = self.missing as usize;
+        missing > streams.not_waited_for() || self.lacking().any(|source| streams.waits_for(source))
+    }
+
     /// Drops the fragments, whose bytes the built event has now.
     fn let_go(&mut self) {
         for fragment in &mut self.fragments {

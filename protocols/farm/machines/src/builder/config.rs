@@ -24,8 +24,12 @@ pub struct BuilderConfig {
     pub number: u32,
     /// Sources expected: they have the numbers from 0 on.
     pub sources: u32,
-    /// How long the fragments of an event are waited for, from the first on.
+    /// How long a source is waited for that is gone, or, over datagrams, a fragment of which parts were lost.
     pub patience: Duration,
+    /// How long one is that is there, and gives nothing although others wait.
+    pub behind: Duration,
+    /// Whether sources that have not come yet are waited for no longer than those that are gone.
+    pub starts_without: bool,
     /// The treatment of an event of which fragments are missing then.
     pub incomplete: Incomplete,
     /// The largest fragment in bytes.
@@ -53,6 +57,8 @@ impl BuilderConfig {
             number: 0,
             sources,
             patience: Duration::from_secs(2),
+            behind: Duration::from_secs(30),
+            starts_without: false,
             incomplete: Incomplete::Forward,
             fragment_max: 1 << 20,
             pool_bytes: 256 << 20,
@@ -99,6 +105,16 @@ pub enum Event {
         hello: Hello,
         /// Why.
         error: Error,
+    },
+    /// A source has been gone for long, or has not come: events go on without it until it does.
+    Gone {
+        /// The number of the source.
+        source: u32,
+    },
+    /// A source that is there has given nothing for long although others wait: events go on without it until it gives.
+    Behind {
+        /// The number of the source.
+        source: u32,
     },
     /// A connection was refused before it had greeted.
     Refused(Peer, Error),
@@ -162,6 +178,10 @@ pub struct Counters {
     pub duplicates: u64,
     /// Nanoseconds during which the controller took nothing although there was something.
     pub dead_time_ns: u64,
+    /// Nanoseconds during which a source could give nothing more, as its events waited for the fragments of others.
+    pub held_back_ns: u64,
+    /// How often a source was there, and gave nothing for so long that events went on without it.
+    pub behind: u64,
     /// Datagrams that could not be read, or were out of place.
     pub bad_datagrams: u64,
     /// Connections refused before they had greeted.

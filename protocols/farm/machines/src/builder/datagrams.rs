@@ -4,7 +4,8 @@ use crate::Error;
 use crate::inbound::{Inbound, Message};
 use crate::sums::{Content, Likeness};
 use crate::wire::{
-    FLAG_COMPARES, FLAG_CONFLICT, FLAG_DUPLICATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token, Verdict,
+    FLAG_COMPARES, FLAG_CONFLICT, FLAG_DUPLICATE, FLAG_LATE, HEADER, Header, Kind, Lacks, SEGMENT, Segment, Token,
+    Verdict,
 };
 use alloc::vec::Vec;
 use bytes::Bytes;
@@ -42,7 +43,7 @@ impl Builder {
                 }
                 (Member::Greeting { .. }, message @ Message::Hello(_)) => {
                     if let Err(error) = self.message(now, peer, message) {
-                        self.end(peer, error);
+                        self.end(now, peer, error);
                     }
                 }
                 (Member::Source(_), message @ (Message::Ping(_) | Message::Pong | Message::Drain)) => {
@@ -65,7 +66,7 @@ impl Builder {
         line.heard = now;
         let Member::Source(giver) = &line.state else {
             // It knows a builder that was here before: it is to greet anew.
-            self.end(peer, Error::NoGreeting);
+            self.end(now, peer, Error::NoGreeting);
             return Err(Error::NoGreeting);
         };
         if giver.hello.number != segment.source {
@@ -77,12 +78,14 @@ impl Builder {
         let claim = Claim { source: segment.source, peer, serial: giver.serial, length: total };
         let known = self.assembly.knows((run, event), &claim);
         if known != Known::No {
+            self.assembly.streams.gave(now, segment.source, (run, event));
             return self.known_segment(known, &segment, data, claim);
         }
         if !is_fragment {
             let parts = self.segments.lacking(&segment);
             return self.say_lacks(&claim, (run, event), parts);
         }
+        self.assembly.streams.heard(now, segment.source);
         let (credits, window) = (self.config.source_credits, self.config.window());
         let Some(payload) = self.segments.offer(&segment, data, credits, window) else { return Ok(()) };
         let Some(giver) = source(&mut self.lines, peer, claim.serial) else { return Ok(()) };
@@ -99,7 +102,7 @@ impl Builder {
                 }
             }
             // It would come again for ever.
-            Err(error) => self.end(peer, error),
+            Err(error) => self.end(now, peer, error),
         }
         outcome
     }
@@ -126,7 +129,7 @@ impl Builder {
             Likeness::Other => {}
             Likeness::Late => {
                 self.counters.late_fragments += u64::from(!is_question);
-                let token = Token::answer(key.0, key.1, Verdict::Incomplete, 0);
+                let token = Token::answer(key.0, key.1, Verdict::Incomplete, FLAG_LATE);
                 self.lines.say(claim.peer, &token.encode());
                 return self.lines.check_owed(claim.peer);
             }

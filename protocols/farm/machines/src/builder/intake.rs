@@ -3,7 +3,7 @@ use super::{Builder, Event, Member, source};
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
-use crate::wire::{FLAG_COMPARES, FLAG_DUPLICATE, Header, Hello, Kind, Role, Verdict};
+use crate::wire::{FLAG_COMPARES, FLAG_DUPLICATE, FLAG_LATE, Header, Hello, Kind, Role, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Closed, Instant, Peer};
 
@@ -16,7 +16,7 @@ impl Builder {
                 Err(error) => Err(error),
             };
             if let Err(error) = outcome {
-                return self.end(peer, error);
+                return self.end(now, peer, error);
             }
         }
     }
@@ -69,9 +69,10 @@ impl Builder {
             {
                 return Err(Error::Replaced { number });
             }
-            self.end(before, Error::Replaced { number });
+            self.end(now, before, Error::Replaced { number });
         }
         self.places[number as usize] = Some(peer);
+        self.assembly.streams.joined(now, number, hello.instance, hello.resumes);
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
         let is_draining = self.draining.is_some() || self.sender.is_draining() || !self.assembly.has_runs();
@@ -101,6 +102,7 @@ impl Builder {
             event_max: self.config.fragment_max,
             weight: 1,
             instance: self.config.instance,
+            resumes: None,
         };
         self.lines.say(peer, &answer.encode());
         if is_draining {
@@ -143,7 +145,7 @@ impl Builder {
             }
             Outcome::TooLate => {
                 self.counters.late_fragments += 1;
-                self.tell(&claim, run, event, Verdict::Incomplete, 0);
+                self.tell(&claim, run, event, Verdict::Incomplete, FLAG_LATE);
             }
             Outcome::Conflict(content, payload) => {
                 // It may come again before it has its token, by a new connection.
@@ -152,6 +154,7 @@ impl Builder {
                 }
             }
         }
+        self.assembly.streams.gave(now, claim.source, (run, event));
         self.lines.check_owed(claim.peer)
     }
 }

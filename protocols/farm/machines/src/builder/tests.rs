@@ -1,3 +1,5 @@
+mod late;
+
 use super::*;
 use crate::inbound::Message;
 use crate::rig::{Rig, accepted, event, hello, message, plain, token_of};
@@ -8,6 +10,8 @@ use hodo_machine::Ends;
 
 const MILLI: Duration = Duration::from_millis(1);
 const UP: Peer = Peer(0);
+/// The answer to a fragment of event 5 that came too late.
+const LATE: Token = Token { flags: FLAG_LATE, ..token_of(1, 5, Verdict::Incomplete) };
 
 fn config() -> BuilderConfig {
     BuilderConfig {
@@ -119,14 +123,16 @@ fn fragments_are_of_runs_that_the_controller_has_opened() {
 }
 
 #[test]
-fn what_is_missing_is_waited_for_and_then_flagged() {
+fn what_a_source_has_passed_is_missing_and_flagged() {
     let mut rig = builder(config());
     assert_eq!(rig.machine.absent(), [0, 1]);
     let [first, second] = sources(&mut rig);
     assert_eq!(rig.machine.absent(), []);
     rig.say(first, &event(5, b"a"));
-    rig.wait(99 * MILLI, &[UP, first, second]);
-    assert_eq!(built(&mut rig), []);
+    rig.wait(1000 * MILLI, &[UP, first, second]);
+    rig.say(second, &event(6, b"b"));
+    rig.wait(streams::REORDER - MILLI, &[UP, first, second]);
+    assert_eq!(built(&mut rig), [], "its threads may give in another order");
     rig.wait(2 * MILLI, &[UP, first, second]);
     assert_eq!(built(&mut rig), [(Kind::Partial, 5, b"\0\0\0\0\x01\0\0\0a".to_vec())]);
     assert!(rig.drain_events().contains(&Event::Incomplete { run: 1, event: 5, missing: 1 }));
@@ -134,7 +140,7 @@ fn what_is_missing_is_waited_for_and_then_flagged() {
     rig.say(second, &event(5, b"late"));
     verdict(&mut rig, 5, Verdict::Rejected);
     assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Rejected)]);
-    assert_eq!(rig.tokens(second), [token_of(1, 5, Verdict::Incomplete); 2], "the verdict is not on who was late");
+    assert_eq!(rig.tokens(second), [LATE; 2], "the verdict is not on who was late");
     let counters = rig.machine.counters();
     assert_eq!((counters.incomplete, counters.lost_fragments, counters.complete), (1, 1, 0));
     assert_eq!((counters.late_fragments, counters.duplicate_fragments), (1, 1));
@@ -143,12 +149,13 @@ fn what_is_missing_is_waited_for_and_then_flagged() {
 #[test]
 fn or_given_up() {
     let mut rig = builder(BuilderConfig { incomplete: Incomplete::Drop, ..config() });
-    let [first, _] = sources(&mut rig);
+    let [first, second] = sources(&mut rig);
     rig.say(first, &event(5, b"a"));
-    rig.wait(101 * MILLI, &[UP, first]);
+    rig.say(second, &event(6, b"b"));
+    rig.wait(streams::REORDER, &[UP, first, second]);
     assert_eq!(built(&mut rig), [(Kind::Skip, 5, vec![])]);
     verdict(&mut rig, 5, Verdict::Incomplete);
-    assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Incomplete)]);
+    assert_eq!(rig.tokens(first), [token_of(1, 5, Verdict::Incomplete)], "it was not late");
 }
 
 #[test]
@@ -184,10 +191,11 @@ fn a_fragment_that_is_late_has_no_part_in_a_verdict_that_is_there() {
     let mut rig = builder(config());
     let [first, second] = sources(&mut rig);
     rig.say(first, &event(5, b"a"));
-    rig.wait(101 * MILLI, &[UP, first, second]);
+    rig.say(second, &event(6, b"b"));
+    rig.wait(streams::REORDER, &[UP, first, second]);
     verdict(&mut rig, 5, Verdict::Accepted);
     rig.say(second, &event(5, b"late"));
-    assert_eq!(rig.tokens(second), [token_of(1, 5, Verdict::Incomplete)]);
+    assert_eq!(rig.tokens(second), [LATE]);
     assert_eq!((rig.machine.counters().late_fragments, rig.machine.counters().conflicts), (1, 0));
 }
 
@@ -259,7 +267,7 @@ fn of_a_built_event_only_the_sources_of_other_data_are_told_of_them() {
     // Whether it comes again the controller knows: this builder had the different one alone.
     for (again, flags) in [(&b"other"[..], FLAG_CONFLICT), (b"first", FLAG_DUPLICATE)] {
         rig.say(second, &event(5, again));
-        rig.wait(100 * MILLI, &[first, second]);
+        rig.wait(streams::REORDER, &[UP, first, second]);
         assert!(matches!(rig.take(UP)[..], [Message::Event { kind: Kind::Partial, event: 5, .. }]));
         let token = Token { flags, ..token_of(1, 5, Verdict::Rejected) };
         rig.say(UP, &token.encode());

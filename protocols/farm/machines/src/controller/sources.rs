@@ -14,7 +14,7 @@ use hodo_machine::{Instant, Peer};
 pub(super) const HELD: u64 = 128;
 
 /// A number that is so much below one before it was not kept.
-const FAR: u64 = 1 << 20;
+pub(crate) const FAR: u64 = 1 << 20;
 
 /// A source or a builder, as the controller sees it.
 #[derive(Debug)]

@@ -178,7 +178,10 @@ fn an_event_whose_number_is_on_its_way_waits_for_that_one_and_conflicts_are_told
     rig.drain_events();
     rig.say(PEER, &Token { flags: FLAG_CONFLICT, ..token_of(1, 1, Verdict::Quarantined) }.encode());
     let (run, event, verdict) = (1, 1, Verdict::Quarantined);
-    assert_eq!(rig.drain_events(), [Event::Answered { run, event, verdict, duplicate: false, conflict: true }]);
+    assert_eq!(
+        rig.drain_events(),
+        [Event::Answered { run, event, verdict, duplicate: false, conflict: true, late: false }]
+    );
 }
 
 #[test]

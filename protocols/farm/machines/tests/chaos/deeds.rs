@@ -134,6 +134,7 @@ impl Scene {
             event_max: 10_000,
             weight: 1,
             instance: 0,
+            resumes: None,
         };
         let bytes = if greets {
             hello.encode().to_vec()
@@ -196,7 +197,7 @@ impl Scene {
 
     pub(super) fn source_told(&mut self, host: u32, event: &SourceEvent) {
         match *event {
-            SourceEvent::Answered { run, event, verdict, duplicate, conflict } => {
+            SourceEvent::Answered { run, event, verdict, duplicate, conflict, late } => {
                 let (has_builder, builders) = (self.builder.is_some(), self.builders);
                 let knows_all = self.knows_fragments(run, event);
                 let memory = self.memories.get_mut(&host).expect("a source");
@@ -218,9 +219,12 @@ impl Scene {
                 assert!(has_builder || !conflict, "event {event} is the first of its number");
                 assert!(stored.is_some(), "a source is told of event {event} before it is in the log");
                 // A fragment that was late is in no event, whatever became of that.
-                let is_late = has_builder && verdict == Verdict::Incomplete;
                 assert!(
-                    duplicate || is_late || conflict || stored == Some(verdict),
+                    !late || has_builder && verdict == Verdict::Incomplete,
+                    "event {event}: {verdict:?} to one that was late"
+                );
+                assert!(
+                    duplicate || late || conflict || stored == Some(verdict),
                     "event {event}: {verdict:?} is told, {stored:?} is stored"
                 );
                 memory.answered.insert(event);

@@ -257,6 +257,8 @@ impl Scene {
         let datagrams = self.random.chance(0.5);
         let config = BuilderConfig {
             patience: Duration::from_millis(20 + self.random.below(100)),
+            behind: Duration::from_millis(200 + self.random.below(2000)),
+            starts_without: self.random.chance(0.2),
             incomplete: Incomplete::ALL[policy],
             fragment_max: 10_000,
             pool_bytes: 100_000,
