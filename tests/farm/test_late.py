@@ -1,8 +1,11 @@
 """Sources of a builder that come late, come back, are away, or are there and give nothing."""
 
+import signal
+
 import builders
 import command
 import farm_reader
+import ledger
 import peer
 
 
@@ -110,3 +113,22 @@ def test_a_run_without_a_source_that_is_not_there(farm, tmp_path):
     assert lacking(tmp_path) == (100, 100)
     status = command.hodo("farm", "status", controller.pages, "--builder", builder.pages).stdout
     assert "100 fragments in" not in status and " 100 late, " in status
+
+
+def test_sources_that_are_to_end_end_at_one_number(farm, tmp_path):
+    """They are told one after the other, as over the network, and each has come as far as it has."""
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 2, "--accept", "1")
+    builder = builders.started(farm, controller, 3, "--credits", 100, "--patience", "60s")
+    options = ["--size", 100, "--drain", "60s"]
+    sources = [farm.source(builder.at, "--number", number, *options) for number in range(2)]
+    # The last one is slow, and would be for ten seconds more.
+    sources.append(farm.source(builder.at, "--number", 2, "--rate", 10, *options))
+    builders.until(builder, lambda state: state["events"]["open"] == 100, "the others are as far ahead as they may be")
+    for source in sources:
+        source.signal(signal.SIGTERM)
+        builders.state(builder)
+    assert [source.done() for source in sources] == [0, 0, 0], "\n".join(source.text() for source in sources)
+    given = {ledger.given(source) for source in sources}
+    assert len(given) == 1 and builder.end() == 0, builder.text()
+    assert lacking(tmp_path) == (0, given.pop())

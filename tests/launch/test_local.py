@@ -159,6 +159,17 @@ def test_a_run_ends_after_its_time(tmp_path):
     assert "farm: done after " in done.stdout
 
 
+def test_the_sources_of_a_builder_end_together_after_its_time(tmp_path):
+    """One of them is slow, and the others are thousands of events ahead."""
+    sources = "[builder]\nno_metrics = true\n[[source]]\ncount = 2\nsize = 100\n[[source]]\nsize = 100\n"
+    text = ENDLESS.replace("[[source]]\n", sources) + f"[run]\ntime = '1s'\nstore = '{tmp_path / 'store'}'\n"
+    done = farms.run(farms.write(tmp_path, text))
+    assert done.returncode == 0, done.stderr
+    said = re.findall(r"source\.\d \| source \d: (.*)", done.stdout)
+    assert len(said) == 3 and len(set(said)) == 1, done.stdout
+    assert "partial" not in done.stdout + done.stderr, "no event lacks a fragment"
+
+
 def test_a_second_interrupt_kills_what_does_not_end(tmp_path):
     with farms.running(farms.write(tmp_path, ENDLESS)) as farm:
         farm.connected("node", 3)

@@ -61,7 +61,7 @@ pub enum SourceEvents {
 pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error> {
     let options = settings.process.serve_options(1, 16);
     let damaged = Arc::new(AtomicBool::new(false));
-    let (given, replays) = match &settings.events {
+    let (supply, replays) = match &settings.events {
         SourceEvents::Recorded(replay) => {
             (EventOrigin::Recorded(Box::new(Replay::open(replay, Arc::clone(&damaged))?)), true)
         }
@@ -71,7 +71,6 @@ pub fn run(settings: &SourceSettings, stop: &Arc<Stop>) -> Result<Summary, Error
             (EventOrigin::Made(Box::new(Generator::new(made, Ranges::default()))), false)
         }
     };
-    let supply = UntilStopped { given, stop: Arc::clone(stop) };
     let datagram = settings.datagram;
     let transport = if datagram.is_some() { Transport::Datagram } else { Transport::Stream };
     let (to, run) = (Address::of(transport, settings.to), settings.run.unwrap_or(1));
@@ -173,30 +172,23 @@ enum EventOrigin {
     Recorded(Box<Replay>),
 }
 
-/// Gives events until the source is to stop; those that were given get their verdict then.
-struct UntilStopped {
-    given: EventOrigin,
-    stop: Arc<AtomicBool>,
-}
-
-impl Supply for UntilStopped {
+impl Supply for EventOrigin {
     fn next(&mut self, now: Instant) -> Next {
-        match &mut self.given {
-            _ if self.stop.load(Ordering::Relaxed) => Next::Ended,
+        match self {
             EventOrigin::Made(generator) => generator.next(now),
             EventOrigin::Recorded(replay) => replay.next(now),
         }
     }
 
     fn run(&self) -> Option<u32> {
-        match &self.given {
+        match self {
             EventOrigin::Made(_) => None,
             EventOrigin::Recorded(replay) => replay.run(),
         }
     }
 
     fn is_paced(&self) -> bool {
-        match &self.given {
+        match self {
             EventOrigin::Made(generator) => generator.is_paced(),
             EventOrigin::Recorded(replay) => replay.is_paced(),
         }
@@ -213,14 +205,14 @@ struct SourceThread<'a> {
 }
 
 impl SourceThread<'_> {
-    fn note(&self, source: &Source<UntilStopped>) {
+    fn note(&self, source: &Source<EventOrigin>) {
         self.summary.kept.set(source.kept());
         self.summary.sent_again.set(source.sent_again());
     }
 }
 
 impl Attendant for SourceThread<'_> {
-    type Machine = Source<UntilStopped>;
+    type Machine = Source<EventOrigin>;
 
     fn told(&mut self, event: Event) -> Option<Command> {
         match event {
@@ -286,19 +278,23 @@ impl Attendant for SourceThread<'_> {
         None
     }
 
-    fn is_over(&self, source: &Source<UntilStopped>) -> bool {
+    fn is_over(&self, source: &Source<EventOrigin>) -> bool {
         self.note(source);
         self.over || self.summary.gave_up
     }
 
-    fn look_in(&mut self, _: Instant, source: &Source<UntilStopped>) -> Option<Command> {
+    fn look_in(&mut self, _: Instant, source: &Source<EventOrigin>) -> Option<Command> {
         self.note(source);
         None
     }
 
-    fn is_drained(&self, source: &Source<UntilStopped>) -> bool {
+    fn drain(&mut self) -> Option<Command> {
+        Some(Command::End)
+    }
+
+    fn is_drained(&self, source: &Source<EventOrigin>) -> bool {
         self.note(source);
-        source.kept() == 0
+        source.has_ended()
     }
 }
 

@@ -6,6 +6,7 @@
 mod assembly;
 mod config;
 mod datagrams;
+mod ending;
 mod intake;
 mod segments;
 mod streams;
@@ -60,6 +61,8 @@ pub struct Builder {
     greetings: Greetings,
     /// The connection of each source.
     places: Vec<Option<Peer>>,
+    /// The connections of sources that are to end, and the number below which each has given all.
+    ending: BTreeMap<u32, (Peer, u64, Key)>,
     serials: u64,
     counters: Counters,
     /// Since when no fragment is taken in.
@@ -95,6 +98,7 @@ impl Builder {
             events: VecDeque::new(),
             greetings: Greetings::default(),
             places: alloc::vec![None; config.sources as usize],
+            ending: BTreeMap::new(),
             serials: 0,
             counters: Counters::default(),
             draining: None,
@@ -172,8 +176,10 @@ impl Builder {
                 Due::Gone(source) => {
                     self.events.push_back(Event::Gone { source });
                     self.give_released();
+                    self.end_together(false);
                 }
                 Due::Look => self.look_for_late(now),
+                Due::End => self.end_together(true),
             }
         }
     }
@@ -211,6 +217,7 @@ impl Builder {
             match told {
                 SenderEvent::Joined(hello) => {
                     self.events.push_back(Event::Reached(hello));
+                    self.assembly.streams.begun(hello.resumes.map(|(run, _)| run));
                     if self.draining.is_none() {
                         self.assembly.streams.wait_on(now);
                         self.drain_sources(now, false);
@@ -228,6 +235,7 @@ impl Builder {
                     }
                 }
                 SenderEvent::Answered(token) => self.answered(&token),
+                SenderEvent::Ends(_) => {}
             }
         }
     }

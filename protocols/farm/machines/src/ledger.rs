@@ -29,6 +29,8 @@ struct Run {
     number: u32,
     /// Whether events of it were made in this process: their data are compared with nobody's.
     has_own: bool,
+    /// Whether events of it came to this process, or were made in it.
+    has_begun: bool,
     seen: Ranges,
     decided: Ranges,
     in_hand: u64,
@@ -193,6 +195,11 @@ impl Ledger {
         self.runs.iter().map(|entry| entry.number)
     }
 
+    /// Returns the highest number of a run of which events came to this process.
+    pub(crate) fn newest_begun(&self) -> Option<u32> {
+        self.runs.iter().filter(|entry| entry.has_begun).map(|entry| entry.number).max()
+    }
+
     /// Closes this run and all before it that are not open: they may not come again.
     pub fn forget(&mut self, run: u32) {
         self.forgotten = self.forgotten.max(Some(run));
@@ -277,6 +284,7 @@ impl Ledger {
         let entry = &mut self.runs[index];
         let is_new = entry.seen.insert(event);
         if is_new {
+            entry.has_begun = true;
             entry.in_hand += 1;
             self.counts.taken_in += 1;
         }

@@ -3,7 +3,7 @@ mod datagrams;
 use crate::Error;
 use crate::inbound::{Inbound, Intake, Message};
 use crate::lines::{Gone, Lines, Silence};
-use crate::wire::{APART, FLAG_COMPARES, Header, Hello, Kind, Role, Token};
+use crate::wire::{APART, FLAG_COMPARES, FLAG_ENDS, Header, Hello, Kind, Role, Token};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use core::time::Duration;
@@ -15,6 +15,8 @@ const PEER: Peer = Peer(0);
 /// How long to wait before a connection is tried again, at first and at most.
 const AGAIN: Duration = Duration::from_millis(50);
 const AGAIN_MAX: Duration = Duration::from_millis(800);
+/// Between two requests to end.
+const END_AGAIN: Duration = Duration::from_millis(100);
 /// How long another answer to an event may be on its way over datagrams.
 const ANSWERED: Duration = Duration::from_secs(1);
 
@@ -41,6 +43,10 @@ pub(crate) struct Sender {
     again: BackOff,
     /// The far end takes nothing new.
     draining: bool,
+    /// The far end has its sources end together.
+    has_ends: bool,
+    /// The number below which all was given, where the far end has been asked for that of all sources.
+    asked_end: Option<u64>,
     /// Not to be reached again.
     left: bool,
     /// The event whose segments are being sent.
@@ -84,6 +90,8 @@ enum Timer {
     Again,
     /// Over datagrams, the greeting is sent again.
     Hello,
+    /// The far end is asked again up to which number all sources give.
+    End,
 }
 
 /// The name of an event in its token: the run, the number, and whether it is a fragment for the quarantine.
@@ -121,6 +129,8 @@ pub(crate) enum SenderEvent {
     Draining,
     /// The controller of a builder takes events of this run.
     Opened(u32),
+    /// All sources give the events below this number.
+    Ends(u64),
     /// An event that the far end would refuse for its size.
     TooLarge { run: u32, event: u64, size: u32, max: u32, apart: bool },
 }
@@ -143,6 +153,8 @@ impl Sender {
             run: None,
             again: BackOff::new(AGAIN, AGAIN_MAX, seed),
             draining: false,
+            has_ends: false,
+            asked_end: None,
             left: false,
             amid: None,
             timers: Timers::default(),
@@ -236,6 +248,27 @@ impl Sender {
         kept.min().or_else(|| last.checked_add(1).map(|next| (run, next)))
     }
 
+    /// Asks the far end up to which number all sources give, as this one is to end and has given all below a number; where it is
+    /// not there and something was given, when it is. Returns whether there is an answer to come.
+    pub(crate) fn ask_end(&mut self, now: Instant, below: u64) -> bool {
+        let asks = match self.state {
+            State::Ready { .. } => self.has_ends && !self.draining,
+            _ => !self.is_empty() || self.answered_to.is_some(),
+        };
+        if asks {
+            self.asked_end = Some(below.max(1));
+            self.say_end(now);
+        }
+        asks
+    }
+
+    fn say_end(&mut self, now: Instant) {
+        if let (Some(below), State::Ready { .. }) = (self.asked_end, self.state) {
+            self.lines.say(PEER, &Header::new(Kind::Drain, 0, below).encode());
+            self.timers.arm(Timer::End, now + END_AGAIN);
+        }
+    }
+
     fn received(&mut self, now: Instant, mut bytes: &[u8], told: &mut impl FnMut(SenderEvent)) {
         if self.config.datagram.is_some()
             && let Some(line) = self.lines.at(PEER)
@@ -274,7 +307,11 @@ impl Sender {
                 self.again.succeeded();
                 self.draining = false;
                 self.flow.says_what = hello.flags & FLAG_COMPARES != 0;
+                self.has_ends = hello.flags & FLAG_ENDS != 0;
                 told(SenderEvent::Joined(hello));
+                if let Some(below) = self.asked_end.take().filter(|below| !self.ask_end(now, *below)) {
+                    told(SenderEvent::Ends(below));
+                }
                 Ok(())
             }
             Message::Ping(value) => {
@@ -290,6 +327,13 @@ impl Sender {
                 }
                 Ok(())
             }
+            Message::Ends(below) if self.asked_end.take().is_some() => {
+                self.timers.cancel(Timer::End);
+                told(SenderEvent::Ends(below));
+                Ok(())
+            }
+            // It was asked more than once.
+            Message::Ends(_) if self.has_ends => Ok(()),
             Message::Lacks(run, event, parts) => {
                 if let Some(index) = self.sent(run, event, false) {
                     self.lacks(now, index, parts);
@@ -345,6 +389,7 @@ impl Sender {
 
     fn away(&mut self, now: Instant, error: Error, told: &mut impl FnMut(SenderEvent)) {
         self.state = State::Away;
+        self.has_ends = false;
         self.timers.clear();
         self.timers.arm(Timer::Again, now + self.again.failed());
         (self.next, self.bytes, self.run, self.amid) = (0, 0, None, None);
@@ -358,6 +403,7 @@ impl Sender {
             match timer {
                 Timer::Again => self.state = State::ToOpen,
                 Timer::Hello => self.say_hello(now),
+                Timer::End => self.say_end(now),
             }
         }
         while self.lines.due(now).is_some() {

@@ -49,6 +49,8 @@ pub enum Command {
     },
     /// The run of the events from now on.
     Run(u32),
+    /// Make no more events than the other sources of a builder have, and tell [`Event::Ended`] when they have their verdict.
+    End,
     /// End the connection.
     Leave,
 }
@@ -88,15 +90,30 @@ pub enum Event {
     Ended,
 }
 
+/// How a source is to end before its supply does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Not,
+    /// Its builder knows how far the others have come.
+    Asked,
+    /// It gives the events below this number, as all sources do.
+    Below(u64),
+}
+
 /// Gives events, and keeps each until its token has come.
 #[derive(Debug)]
 pub struct Source<S> {
     supply: S,
     supply_at: Instant,
     supply_ended: bool,
+    /// The time for the supply when it is made to end.
+    supply_at_end: Instant,
+    ending: Ending,
     ended: bool,
     sender: Sender,
     run: u32,
+    /// The number below which all events of the run were given.
+    given_below: u64,
     events: VecDeque<Event>,
     given: u64,
     answered: u64,
@@ -122,8 +139,11 @@ impl<S: Supply> Source<S> {
             supply,
             supply_at: Instant::ZERO,
             supply_ended: false,
+            supply_at_end: Instant::ZERO,
+            ending: Ending::Not,
             ended: false,
             run: config.run,
+            given_below: 0,
             events: VecDeque::new(),
             given: 0,
             answered: 0,
@@ -144,6 +164,12 @@ impl<S: Supply> Source<S> {
         self.sender.kept()
     }
 
+    /// Tells whether no more events are made, and each has its verdict.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.supply_ended && self.sender.is_empty()
+    }
+
     /// Events that were given again over datagrams because they were lost, each time counted.
     #[must_use]
     pub const fn sent_again(&self) -> u64 {
@@ -156,10 +182,14 @@ impl<S: Supply> Source<S> {
         self.dead_ns
     }
 
-    fn tell(events: &mut VecDeque<Event>, answered: &mut u64, told: SenderEvent) {
+    fn tell(events: &mut VecDeque<Event>, answered: &mut u64, ending: &mut Ending, told: SenderEvent) {
         events.push_back(match told {
             SenderEvent::Joined(hello) => Event::Joined(hello),
             SenderEvent::Left(error) => Event::Left(error),
+            SenderEvent::Ends(below) => {
+                *ending = Ending::Below(below);
+                return;
+            }
             SenderEvent::Draining | SenderEvent::Opened(_) => return,
             SenderEvent::TooLarge { event, size, max, .. } => Event::TooLarge { event, size, max },
             SenderEvent::Answered(token) => {
@@ -173,17 +203,42 @@ impl<S: Supply> Source<S> {
         });
     }
 
+    /// Makes no more events than the others have.
+    fn end(&mut self, now: Instant) {
+        if self.ending == Ending::Not {
+            let asks = !self.supply_ended && self.sender.ask_end(now, self.given_below);
+            self.ending = if asks { Ending::Asked } else { Ending::Below(0) };
+        }
+    }
+
     fn pull(&mut self, now: Instant) {
-        while !self.supply_ended && now >= self.supply_at && self.sender.has_room() {
-            match self.supply.next(now) {
+        let below = match self.ending {
+            Ending::Not => u64::MAX,
+            Ending::Asked => return,
+            Ending::Below(below) => below,
+        };
+        self.supply_ended |= self.given_below >= below;
+        let is_due = now >= self.supply_at || below < u64::MAX;
+        while !self.supply_ended && is_due && self.sender.has_room() {
+            match self.supply.next(now.max(self.supply_at_end)) {
                 Next::Event(event) => {
-                    self.run = self.supply.run().unwrap_or(self.run);
+                    let run = self.supply.run().unwrap_or(self.run);
+                    if event.number >= below || run != self.run && below < u64::MAX {
+                        self.supply_ended = true;
+                        break;
+                    }
+                    self.begin_run(run);
                     let kind = if event.partial { Kind::Partial } else { Kind::Event };
                     self.give(event.number, kind, event.payload);
                     // One at a time, so that what is kept stays what is on its way.
                     break;
                 }
-                Next::Later(at) => self.supply_at = at,
+                // What the others have is made at once.
+                Next::Later(at) if below < u64::MAX && at < Instant::MAX => self.supply_at_end = at,
+                Next::Later(at) => {
+                    self.supply_at = at;
+                    break;
+                }
                 Next::Ended => self.supply_ended = true,
             }
         }
@@ -194,8 +249,15 @@ impl<S: Supply> Source<S> {
         self.held_up_since = held_up.then_some(now);
     }
 
+    fn begin_run(&mut self, run: u32) {
+        if run != self.run {
+            (self.run, self.given_below) = (run, 0);
+        }
+    }
+
     fn give(&mut self, number: u64, kind: Kind, payload: Bytes) {
         self.given += 1;
+        self.given_below = self.given_below.max(number.saturating_add(1));
         self.sender.give(self.run, number, kind, payload);
     }
 }
@@ -207,11 +269,12 @@ impl<S: Supply> Machine for Source<S> {
     fn handle(&mut self, now: Instant, input: Input<'_, Command>) {
         match input {
             Input::Command(Command::Event { number, payload }) => self.give(number, Kind::Event, payload),
-            Input::Command(Command::Run(run)) => self.run = run,
+            Input::Command(Command::Run(run)) => self.begin_run(run),
+            Input::Command(Command::End) => self.end(now),
             Input::Command(Command::Leave) => self.sender.leave(),
             other => {
-                let (events, answered) = (&mut self.events, &mut self.answered);
-                self.sender.handle(now, &other, &mut |told| Self::tell(events, answered, told));
+                let (events, answered, ending) = (&mut self.events, &mut self.answered, &mut self.ending);
+                self.sender.handle(now, &other, &mut |told| Self::tell(events, answered, ending, told));
             }
         }
     }
@@ -221,14 +284,14 @@ impl<S: Supply> Machine for Source<S> {
             return Output::Event(event);
         }
         self.pull(now);
-        let (events, answered) = (&mut self.events, &mut self.answered);
-        if let Some(output) = self.sender.poll(now, out, &mut |told| Self::tell(events, answered, told)) {
+        let (events, answered, ending) = (&mut self.events, &mut self.answered, &mut self.ending);
+        if let Some(output) = self.sender.poll(now, out, &mut |told| Self::tell(events, answered, ending, told)) {
             return output;
         }
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
         }
-        if self.supply_ended && self.sender.is_empty() && !core::mem::replace(&mut self.ended, true) {
+        if self.has_ended() && !core::mem::replace(&mut self.ended, true) {
             return Output::Event(Event::Ended);
         }
         let supply =

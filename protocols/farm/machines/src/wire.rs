@@ -33,22 +33,22 @@
 //! segment without data asks for that answer, or for the token, or for LACKS: as HERE, and behind it the parts that have not
 //! come, offset and end of each in 4 bytes. Its offset is the fragment's CRC-32 where both have greeted with [`FLAG_COMPARES`].
 //!
-//! HELLO is each side's first message. Its body has 36 bytes, of a source that comes again 48, and a reader skips what it does
-//! not know:
+//! HELLO is each side's first message. Its body has 36 bytes, or 48 where it says how far a run has come, and a reader skips
+//! what it does not know:
 //!
 //! | bytes | field | meaning |
 //! |---|---|---|
 //! | 0..2 | version | of this wire |
 //! | 2 | role | one of [`Role`] |
-//! | 3 | flags | bit 0: this side sends no tokens; bit 1, over datagrams: it compares by checksums, or says them |
+//! | 3 | flags | bit 0: this side sends no tokens; bit 1, over datagrams: it compares by checksums, or says them; bit 2: this builder has its sources end together |
 //! | 4..8 | number | which source, builder or node it is |
 //! | 8..12 | credits | events that may be unanswered towards this side; 0 for one that takes none |
 //! | 12..20 | window | bytes of events that may be, 0 for no bound |
 //! | 20..24 | event_max | the largest event that this side takes |
 //! | 24..28 | weight | a node's share beside others, 1 as a rule |
 //! | 28..36 | instance | differs each time that the program starts |
-//! | 36..40 | run | of a source that has had verdicts: the run of its next event |
-//! | 40..48 | from | and the lowest number of an event that it may still give in it |
+//! | 36..40 | run | of a source that has had verdicts: the run of its next event; of a controller, to a builder: the last run of which events came to it |
+//! | 40..48 | from | of a source: the lowest number of an event that it may still give in it; of a controller 0 |
 
 mod lacks;
 
@@ -61,7 +61,7 @@ pub use lacks::Lacks;
 pub const HEADER: usize = 12;
 /// Bytes of a token.
 pub const TOKEN: usize = 28;
-/// Bytes behind the header of HELLO, without what a source adds that comes again.
+/// Bytes behind the header of HELLO, where it does not say how far a run has come.
 pub const HELLO: usize = 36;
 /// The version of this wire.
 pub const VERSION: u16 = 1;
@@ -358,12 +358,15 @@ pub const FLAG_NO_TOKENS: u8 = 1;
 /// Over datagrams: this builder compares what comes, or this source says what it asks for.
 pub const FLAG_COMPARES: u8 = 2;
 
+/// This builder tells sources that are to end up to which number all of them give.
+pub const FLAG_ENDS: u8 = 4;
+
 /// The greeting of a side: its role, and how much it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hello {
     /// The role of the side.
     pub role: Role,
-    /// [`FLAG_NO_TOKENS`], [`FLAG_COMPARES`].
+    /// [`FLAG_NO_TOKENS`], [`FLAG_COMPARES`], [`FLAG_ENDS`].
     pub flags: u8,
     /// Which of its kind.
     pub number: u32,
@@ -377,7 +380,8 @@ pub struct Hello {
     pub weight: u32,
     /// Differs each time that the program starts.
     pub instance: u64,
-    /// The run and the lowest number of an event that a source may still give, where it has had verdicts.
+    /// The run and the lowest number of an event that a source may still give, where it has had verdicts; the last run of which
+    /// events came to a controller.
     pub resumes: Option<(u32, u64)>,
 }
 

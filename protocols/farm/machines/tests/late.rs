@@ -3,7 +3,7 @@
 use crate::chaos::programs::{Memory, Tape};
 use hodo_farm::builder::{BuilderConfig, Event as BuilderEvent};
 use hodo_farm::controller::Event as ControllerEvent;
-use hodo_farm::source::Event as SourceEvent;
+use hodo_farm::source::{Command, Event as SourceEvent};
 use hodo_farm::{Builder, Controller, ControllerConfig, Ledger, NoSupply, Ranges, Source};
 use hodo_machine::{Address, Instant, Random};
 use hodo_sim::{Death, Network, Site, Transport, World, conformance};
@@ -21,6 +21,7 @@ const MILLI: Duration = Duration::from_millis(1);
 enum Deed {
     Come(usize),
     Die(usize),
+    End(usize),
     Reset,
     BuilderDies,
     BuilderComes,
@@ -42,6 +43,8 @@ struct Hall {
     /// Events without all fragments, and how many there were when a source was last let in.
     incomplete: u64,
     incomplete_before: u64,
+    /// Sources that have come to their end.
+    ended: usize,
 }
 
 impl Hall {
@@ -97,6 +100,7 @@ impl Hall {
             late: 0,
             incomplete: 0,
             incomplete_before: 0,
+            ended: 0,
         };
         hall.plan(0, 0, Deed::BuilderComes);
         hall
@@ -120,6 +124,7 @@ impl Hall {
                 self.world.start(*site, source);
             }
             Deed::Die(number) => self.kill(self.sources[number].0.node),
+            Deed::End(number) => drop(self.world.command(self.sources[number].0, Command::End)),
             Deed::Reset => {
                 let streams = self.world.streams();
                 if let Some(stream) = streams.get(self.random.below(streams.len().max(1) as u64) as usize) {
@@ -155,17 +160,29 @@ impl Hall {
             }
         }
         if let Some((site, memory)) = self.sources.iter_mut().find(|(site, _)| site.node == node)
-            && let Some(SourceEvent::Answered { event, late, .. }) = self.world.take_event(*site)
+            && let Some(event) = self.world.take_event(*site)
         {
-            memory.answered.insert(event);
-            self.late += u64::from(late);
+            if let SourceEvent::Answered { event, late, .. } = event {
+                memory.answered.insert(event);
+                self.late += u64::from(late);
+            }
+            if event == SourceEvent::Ended {
+                self.ended += 1;
+                self.world.command(*site, Command::Leave);
+            }
         }
     }
 
-    /// Goes on until each source has the answers to all that it gave.
+    /// Goes on until each source has the answers to all that it has.
     fn run(&mut self) {
+        self.run_until(|hall| hall.sources.iter().all(|(_, memory)| memory.is_done()));
+        assert_eq!(self.decided.len() as u64, EVENTS);
+    }
+
+    /// Goes on until all is done that is planned, and more.
+    fn run_until(&mut self, is_done: impl Fn(&Self) -> bool) {
         let end = self.world.now() + Duration::from_secs(200);
-        while !self.agenda.is_empty() || self.sources.iter().any(|(_, memory)| !memory.is_done()) {
+        while !self.agenda.is_empty() || !is_done(self) {
             let next = self.agenda.first_key_value().map(|((at, _), _)| *at);
             if let Some(node) = self.world.turn(next.unwrap_or(end)) {
                 self.hear(node);
@@ -177,7 +194,6 @@ impl Hall {
                 panic!("no end: {answered:?}, {:?}", builder.map(|builder| (builder.counters(), builder.waited_for())));
             }
         }
-        assert_eq!(self.decided.len() as u64, EVENTS);
     }
 }
 
@@ -217,4 +233,25 @@ fn one_that_is_away_for_long_is_in_all_events_but_those_of_that_time() {
         lacking += partial;
     });
     assert!(lacking > 0);
+}
+
+#[test]
+fn a_run_that_is_ended_ends_at_one_number_for_all() {
+    conformance::each_seed(SEEDS, |seed| {
+        let mut hall = Hall::new(seed);
+        // A source whose connection is reset may notice it late.
+        hall.config.patience = 4 * PATIENCE;
+        for number in 0..hall.sources.len() {
+            hall.sources[number].1.numbers = (0..100_000).collect();
+            hall.plan(0, 300, Deed::Come(number));
+            // Not all are told at one time.
+            hall.plan(800, 1500, Deed::End(number));
+        }
+        hall.plan(300, 1500, Deed::Reset);
+        hall.run_until(|hall| hall.ended == hall.sources.len());
+        let counts: Vec<_> = hall.sources.iter().map(|(_, memory)| memory.answered.count()).collect();
+        let partial = hall.decided.iter().find(|(_, is_whole)| !**is_whole);
+        assert_eq!(partial, None, "{counts:?} of {}", hall.decided.len());
+        assert!(counts.iter().all(|count| *count == hall.decided.len() as u64), "{counts:?} of {}", hall.decided.len());
+    });
 }

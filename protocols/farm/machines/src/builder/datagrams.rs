@@ -46,7 +46,10 @@ impl Builder {
                         self.end(now, peer, error);
                     }
                 }
-                (Member::Source(_), message @ (Message::Ping(_) | Message::Pong | Message::Drain)) => {
+                (
+                    Member::Source(_),
+                    message @ (Message::Ping(_) | Message::Pong | Message::Drain | Message::Ends(_)),
+                ) => {
                     self.message(now, peer, message)?;
                 }
                 (_, other) => return Err(Error::Unexpected { kind: other.kind() }),

@@ -3,7 +3,7 @@ use super::{Builder, Event, Member, source};
 use crate::Error;
 use crate::controller::sources::Giver;
 use crate::inbound::{Intake, Message};
-use crate::wire::{FLAG_COMPARES, FLAG_DUPLICATE, FLAG_LATE, Header, Hello, Kind, Role, Verdict};
+use crate::wire::{FLAG_COMPARES, FLAG_DUPLICATE, FLAG_ENDS, FLAG_LATE, Header, Hello, Kind, Role, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Closed, Instant, Peer};
 
@@ -37,6 +37,11 @@ impl Builder {
             (Member::Source(giver), Message::Drain) => {
                 giver.drained = giver.told_to_drain;
                 Ok(())
+            }
+            (Member::Source(giver), Message::Ends(below)) => {
+                let (number, serial, below) = (giver.hello.number, giver.serial, (giver.run, below));
+                self.is_to_end(now, (peer, serial), number, below);
+                self.lines.check_owed(peer)
             }
             (Member::Greeting { host }, Message::Hello(hello)) => {
                 let host = *host;
@@ -72,6 +77,7 @@ impl Builder {
             self.end(now, before, Error::Replaced { number });
         }
         self.places[number as usize] = Some(peer);
+        self.ending.remove(&number);
         self.assembly.streams.joined(now, number, hello.instance, hello.resumes);
         self.serials += 1;
         let (serial, credits, window) = (self.serials, self.config.source_credits, self.config.window());
@@ -95,7 +101,7 @@ impl Builder {
         let (credits, window, is_draining) = (giver.credits, giver.window, giver.told_to_drain);
         let answer = Hello {
             role: Role::Builder,
-            flags: if self.config.datagrams { FLAG_COMPARES } else { 0 },
+            flags: FLAG_ENDS | if self.config.datagrams { FLAG_COMPARES } else { 0 },
             number: self.config.number,
             credits,
             window,

@@ -67,6 +67,8 @@ enum Timer {
     Gone(u32),
     /// Whoever is behind is looked for.
     Look,
+    /// Sources that are to end are told up to which number they give.
+    End,
 }
 
 /// Something that is due.
@@ -78,6 +80,8 @@ pub(super) enum Due {
     Gone(u32),
     /// Those that are behind are to be looked for.
     Look,
+    /// Sources that are to end have waited for others long enough.
+    End,
 }
 
 /// The streams of the sources, and the events that lack fragments.
@@ -89,6 +93,8 @@ pub(super) struct Streams {
     not_waited_for: usize,
     /// Whether those that have never been here are waited for no longer than those that are gone.
     begins_without: bool,
+    /// The run that has begun, says the controller, at a builder before this one or this one.
+    begun: Option<u32>,
     /// Events that lack fragments, and since when.
     open: BTreeMap<Key, Instant>,
     /// The least position of all that are waited for, and how many have it.
@@ -107,6 +113,7 @@ impl Streams {
             waits,
             not_waited_for: 0,
             begins_without,
+            begun: None,
             open: BTreeMap::new(),
             floor: (0, 0),
             at_floor: sources as usize,
@@ -120,6 +127,11 @@ impl Streams {
         &self.open
     }
 
+    /// Notes the last run that has events at the controller.
+    pub(super) fn begun(&mut self, run: Option<u32>) {
+        self.begun = run;
+    }
+
     /// Notes an event of which the first fragment has come.
     pub(super) fn begin(&mut self, now: Instant, key: Key) {
         self.open.insert(key, now);
@@ -129,7 +141,7 @@ impl Streams {
         if key < self.floor {
             self.timers.arm(Timer::Passed(key), now + wait_for_passed(&self.sources, &self.waits, key));
         }
-        if self.begins_without {
+        if self.begins_without || self.begun == Some(key.0) {
             self.begin_without(now);
         }
     }
@@ -186,7 +198,7 @@ impl Streams {
 
     /// Waits for those that have never been here as for those that are gone.
     fn begin_without(&mut self, now: Instant) {
-        self.begins_without = false;
+        (self.begins_without, self.begun) = (false, None);
         for (number, stream) in (0..).zip(&mut self.sources) {
             if stream.stands == Stands::Awaited {
                 stream.stands = Stands::Away;
@@ -238,6 +250,16 @@ impl Streams {
         }
     }
 
+    /// Waits for other sources that are to end.
+    pub(super) fn end_later(&mut self, now: Instant) {
+        self.timers.arm_by(Timer::End, now + self.waits.patience);
+    }
+
+    /// Waits for none of them any more.
+    pub(super) fn has_ended(&mut self) {
+        self.timers.cancel(Timer::End);
+    }
+
     /// Takes what is due.
     pub(super) fn due(&mut self, now: Instant) -> Option<Due> {
         if now < self.not_before {
@@ -246,6 +268,7 @@ impl Streams {
         Some(match self.timers.pop_due(now)? {
             Timer::Passed(key) => Due::Passed(key),
             Timer::Look => Due::Look,
+            Timer::End => Due::End,
             Timer::Gone(source) => {
                 if let Some(stream) = self.sources.get_mut(source as usize) {
                     stream.stands = Stands::Gone;

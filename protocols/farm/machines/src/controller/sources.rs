@@ -141,7 +141,8 @@ impl<S: Supply> Controller<S> {
         self.accounts.granted += window;
         self.accounts.serials += 1;
         let (serial, run) = (self.accounts.serials, self.run);
-        let answer = self.hello(credits, window);
+        let begun = self.ledger.newest_begun().filter(|_| hello.role == Role::Builder);
+        let answer = Hello { resumes: begun.map(|run| (run, 0)), ..self.hello(credits, window) };
         self.lines.say(peer, &answer.encode());
         if hello.role == Role::Builder {
             for run in self.ledger.runs() {

@@ -1,8 +1,9 @@
 use super::*;
+use crate::emulation::{Generator, GeneratorConfig, Spread};
 use crate::inbound::Message;
 use crate::rig::{Rig, hello, plain, token, token_of};
 use crate::supply::NoSupply;
-use crate::wire::Token;
+use crate::wire::{FLAG_ENDS, Token};
 use alloc::vec::Vec;
 
 const MILLI: Duration = Duration::from_millis(1);
@@ -218,4 +219,77 @@ fn a_supply_that_has_nothing_ends_at_once() {
     let mut rig = Rig::new(Source::new(SourceConfig::new(Address::Node(1), 3, 1), Nothing));
     greet(&mut rig, 10, 0);
     assert!(rig.drain_events().contains(&Event::Ended), "a run that goes on may be done already");
+}
+
+/// A source of a builder that has its sources end together: it has given one event, and makes the next one after a while.
+fn of_builder() -> Rig<Source<Generator>> {
+    let config = GeneratorConfig {
+        first: 0,
+        step: 1,
+        count: None,
+        size: Spread::Fixed(10),
+        rate: Some(1e-3),
+        poisson: false,
+        pool: 1,
+        numbered: false,
+        seed: 1,
+    };
+    let supply = Generator::new(config, crate::Ranges::default());
+    let mut rig = Rig::new(Source::new(SourceConfig::new(Address::Node(1), 3, 1), supply));
+    reach_builder(&mut rig, FLAG_ENDS);
+    assert_eq!(rig.given(PEER), [0]);
+    rig
+}
+
+fn reach_builder(rig: &mut Rig<Source<Generator>>, flags: u8) {
+    rig.open(PEER);
+    rig.take(PEER);
+    rig.say(PEER, &Hello { flags, event_max: 100, ..hello(Role::Builder, 0, 100) }.encode());
+}
+
+fn has_ended(rig: &mut Rig<Source<Generator>>) -> bool {
+    rig.drain_events().contains(&Event::Ended)
+}
+
+#[test]
+fn one_that_is_to_end_gives_what_the_others_have() {
+    let mut rig = of_builder();
+    rig.handle(Input::Command(Command::End));
+    assert!(matches!(rig.take(PEER)[..], [Message::Ends(1)]));
+    rig.say(PEER, &token(0, Verdict::Accepted));
+    rig.wait(150 * MILLI, &[PEER]);
+    assert!(matches!(rig.take(PEER)[..], [Message::Ends(1)]), "its question may have been lost");
+    assert!(!has_ended(&mut rig));
+    // Others have more, which it makes at once, whatever its rate.
+    rig.say(PEER, &plain(Kind::Drain, 4));
+    assert_eq!(rig.given(PEER), [1, 2, 3]);
+    rig.say(PEER, &plain(Kind::Drain, 9));
+    assert_eq!((rig.given(PEER), has_ended(&mut rig)), ([].to_vec(), false));
+    (1..4).for_each(|number| rig.say(PEER, &token(number, Verdict::Accepted)));
+    assert!(has_ended(&mut rig) && rig.machine.has_ended());
+}
+
+#[test]
+fn or_ends_where_it_is() {
+    for flags in [FLAG_ENDS, 0] {
+        let mut rig = of_builder();
+        rig.handle(Input::Command(Command::End));
+        rig.say(PEER, &token(0, Verdict::Accepted));
+        assert!(!has_ended(&mut rig));
+        rig.close(PEER);
+        rig.wait(100 * MILLI, &[]);
+        // Of another builder it asks anew, unless that knows nothing of it.
+        reach_builder(&mut rig, flags);
+        if flags == 0 {
+            assert!(rig.take(PEER).is_empty());
+        } else {
+            assert!(matches!(rig.take(PEER)[..], [Message::Ends(1)]));
+            rig.say(PEER, &plain(Kind::Drain, 1));
+        }
+        assert!(has_ended(&mut rig));
+    }
+    let mut rig = source();
+    greet(&mut rig, 3, 0);
+    rig.handle(Input::Command(Command::End));
+    assert!(rig.drain_events().contains(&Event::Ended), "a controller has each end by itself");
 }

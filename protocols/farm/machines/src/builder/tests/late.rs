@@ -208,3 +208,58 @@ fn a_count_that_begins_anew_begins_the_stream_anew() {
     give(&mut rig, &[second], 3..5);
     assert_eq!(whole_and_not(&mut rig), (vec![last - 2, last - 1, 0, 1, 2, 3, 4], vec![]));
 }
+
+/// Returns the numbers below which a source is told to give all.
+fn told_to_end(rig: &mut Rig<Builder>, peer: Peer) -> Vec<u64> {
+    let messages = rig.take(peer).into_iter();
+    let told = messages.filter_map(|message| if let Message::Ends(below) = message { Some(below) } else { None });
+    told.collect()
+}
+
+#[test]
+fn sources_that_are_to_end_give_what_any_of_them_has() {
+    let mut rig = builder(BuilderConfig { sources: 3, ..config() });
+    let [first, second] = sources(&mut rig);
+    let third = accepted(2);
+    rig.open(third);
+    rig.say(third, &hello(Role::Source, 2, 0).encode());
+    give(&mut rig, &[first], 0..9);
+    give(&mut rig, &[second], 0..5);
+    rig.say(first, &plain(Kind::Drain, 9));
+    rig.say(second, &plain(Kind::Drain, 5));
+    rig.wait(99 * MILLI, &[UP, first, second, third]);
+    assert_eq!((told_to_end(&mut rig, first), told_to_end(&mut rig, second)), (vec![], vec![]));
+    // It has given nothing.
+    rig.say(third, &plain(Kind::Drain, 1));
+    for (peer, below) in [(first, 9), (second, 5), (third, 1)] {
+        assert_eq!(told_to_end(&mut rig, peer)[0], 9);
+        rig.say(peer, &plain(Kind::Drain, below));
+        assert_eq!(told_to_end(&mut rig, peer).last(), Some(&9), "and again, as the answer may be lost");
+    }
+}
+
+#[test]
+fn or_what_they_have_where_the_others_go_on() {
+    let mut rig = builder(config());
+    let [first, second] = sources(&mut rig);
+    give(&mut rig, &[first], 0..9);
+    rig.say(second, &plain(Kind::Drain, 5));
+    rig.wait(99 * MILLI, &[UP, first, second]);
+    assert_eq!(told_to_end(&mut rig, second), []);
+    rig.wait(2 * MILLI, &[UP, first, second]);
+    assert_eq!((told_to_end(&mut rig, second), told_to_end(&mut rig, first)), (vec![5], vec![]));
+    // One that is gone is waited for as ever.
+    rig.close(second);
+    let second = source_at(&mut rig, 1, 5);
+    rig.close(second);
+    rig.wait(50 * MILLI, &[UP, first]);
+    rig.say(first, &plain(Kind::Drain, 9));
+    assert_eq!(told_to_end(&mut rig, first), []);
+    rig.wait(51 * MILLI, &[UP, first]);
+    assert_eq!(told_to_end(&mut rig, first), [9]);
+    // Nor is anybody where none may give any more.
+    rig.handle(Input::Command(Command::Drain));
+    let second = source_at(&mut rig, 1, 6);
+    rig.say(second, &plain(Kind::Drain, 5));
+    assert_eq!(told_to_end(&mut rig, second), [5]);
+}
