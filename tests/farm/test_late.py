@@ -85,6 +85,27 @@ def test_one_that_is_away_is_in_all_events_but_those_of_that_time(farm, tmp_path
     assert lacking(tmp_path) == (10, 40)
 
 
+def test_the_next_builder_tells_a_source_too_what_went_on_without_it(farm, tmp_path):
+    controller = farm.controller("--store", tmp_path)
+    farm.nodes(controller.at, 2, "--accept", "1")
+    options = ["--patience", "100ms", "--start-without", "--silence", "60s"]
+    builder = builders.started(farm, controller, 2, *options)
+    with builders.greeted(builder, 0) as first:
+        give(first, range(10))
+        assert tokens(first, range(10)) == {(peer.ACCEPTED, 0)}
+    builder.kill()
+    builder = builders.started(farm, controller, 2, *options)
+    with builders.greeted(builder, 0) as first, builders.greeted(builder, 1) as second:
+        give(second, range(20))
+        give(first, range(5, 20))
+        late, again = (peer.INCOMPLETE, peer.LATE), (peer.REJECTED, peer.DUPLICATE)
+        assert tokens(first, range(5, 20)) == {again, (peer.ACCEPTED, 0)}
+        assert tokens(second, range(20)) == {late, (peer.ACCEPTED, 0)}
+    events = controller.page()["events"]
+    assert (events["taken_in"], events["duplicates"], events["unchecked"], events["conflicts"]) == (20, 10, 0, 0)
+    assert lacking(tmp_path) == (10, 20)
+
+
 def test_one_that_is_there_and_gives_nothing_is_told_that_events_went_on_without_it(farm, tmp_path):
     controller = farm.controller("--store", tmp_path)
     farm.nodes(controller.at, 2, "--accept", "1")
@@ -124,7 +145,11 @@ def test_sources_that_are_to_end_end_at_one_number(farm, tmp_path):
     sources = [farm.source(builder.at, "--number", number, *options) for number in range(2)]
     # The last one is slow, and would be for ten seconds more.
     sources.append(farm.source(builder.at, "--number", 2, "--rate", 10, *options))
-    builders.until(builder, lambda state: state["events"]["open"] == 100, "the others are as far ahead as they may be")
+    builders.until(
+        builder,
+        lambda state: state["events"]["complete"] and state["events"]["open"] == 100,
+        "all give, and the others are as far ahead as they may be",
+    )
     for source in sources:
         source.signal(signal.SIGTERM)
         builders.state(builder)

@@ -159,11 +159,17 @@ def test_a_run_ends_after_its_time(tmp_path):
     assert "farm: done after " in done.stdout
 
 
-def test_the_sources_of_a_builder_end_together_after_its_time(tmp_path):
+def test_the_sources_of_a_builder_end_together(tmp_path):
     """One of them is slow, and the others are thousands of events ahead."""
-    sources = "[builder]\nno_metrics = true\n[[source]]\ncount = 2\nsize = 100\n[[source]]\nsize = 100\n"
-    text = ENDLESS.replace("[[source]]\n", sources) + f"[run]\ntime = '1s'\nstore = '{tmp_path / 'store'}'\n"
-    done = farms.run(farms.write(tmp_path, text))
+    source = "[[source]]\nsize = 100\ndrain = '30s'\n"
+    sources = f"[builder]\nno_metrics = true\npatience = '30s'\n{source}count = 2\n{source}"
+    store = tmp_path / "store"
+    text = ENDLESS.replace("[[source]]\n", sources) + f"accept = 1\n[run]\nstore = '{store}'\n"
+    with farms.running(farms.write(tmp_path, text)) as farm:
+        # Once all give there are events.
+        command.wait_until(lambda: sum(file.stat().st_size for file in store.glob("segment-*")) > 20_000, "events are stored")
+        farm.process.send_signal(signal.SIGINT)
+        done = farm.end()
     assert done.returncode == 0, done.stderr
     said = re.findall(r"source\.\d \| source \d: (.*)", done.stdout)
     assert len(said) == 3 and len(set(said)) == 1, done.stdout

@@ -26,6 +26,7 @@ pub use assembly::FRAGMENT;
 use assembly::{Assembly, Claim, Key, Known};
 use bytes::Bytes;
 pub use config::{BuilderConfig, Command, Counters, Event, Incomplete};
+use ending::Ending;
 use hodo_machine::{Address, Closed, Input, Instant, Machine, Outbox, Output, Peer};
 use segments::Segments;
 use streams::{Due, Streams, Waits};
@@ -61,8 +62,8 @@ pub struct Builder {
     greetings: Greetings,
     /// The connection of each source.
     places: Vec<Option<Peer>>,
-    /// The connections of sources that are to end, and the number below which each has given all.
-    ending: BTreeMap<u32, (Peer, u64, Key)>,
+    /// The sources that are to end, by their numbers.
+    ending: BTreeMap<u32, Ending>,
     serials: u64,
     counters: Counters,
     /// Since when no fragment is taken in.
@@ -272,13 +273,16 @@ impl Builder {
         self.counters.duplicates += u64::from(flags & FLAG_DUPLICATE != 0);
         self.counters.conflicts += u64::from(flags & FLAG_CONFLICT != 0);
         for (claim, was_late) in self.assembly.decide((run, event), verdict) {
-            if was_late {
+            // The event went on without it here, or at a builder before this one.
+            if was_late || flags & FLAG_LATE != 0 && token.is_of_source(claim.source) {
+                self.assembly.was_late((run, event), claim.source);
                 self.tell(&claim, run, event, Verdict::Incomplete, FLAG_LATE);
             } else if flags & FLAG_CONFLICT == 0 {
                 self.tell(&claim, run, event, verdict, flags & FLAG_DUPLICATE);
             } else if token.is_of_source(claim.source) {
                 // The controller knows what it gave before, and compares what it gives again.
-                self.assembly.forget((run, event), claim.source);
+                let content = self.assembly.forget((run, event), claim.source);
+                self.apart_before.insert((claim.source, (run, event), content));
                 self.tell(&claim, run, event, verdict, FLAG_CONFLICT);
             } else {
                 self.tell(&claim, run, event, Verdict::Rejected, FLAG_DUPLICATE);

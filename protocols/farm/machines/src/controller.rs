@@ -37,8 +37,15 @@ use stages::Stages;
 pub use stages::{AWAY, DECIDE, QUEUE, SEND, WAIT};
 use verdicts::Commits;
 
-/// A peer that has sent an event which is in hand: its connection's serial number, and the bytes that it sent.
-type Claim = (Peer, u64, u32);
+/// A peer that has sent an event which is in hand: its connection, the bytes that it sent, and the sources whose fragments
+/// among them are late.
+#[derive(Debug)]
+struct Claim {
+    peer: Peer,
+    serial: u64,
+    length: u32,
+    late: u64,
+}
 
 /// The accounts of sources and builders, those that are gone included.
 #[derive(Debug, Default)]

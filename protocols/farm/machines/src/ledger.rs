@@ -251,6 +251,13 @@ impl Ledger {
         self.sums.differing(run, event, payload)
     }
 
+    /// Returns the sources of the fragments without which an event is known to have gone on, as [`Token::with_sources`] has them.
+    ///
+    /// [`Token::with_sources`]: crate::wire::Token::with_sources
+    pub(crate) fn late(&self, run: u32, event: u64, payload: &[u8]) -> u64 {
+        self.sums.late(run, event, payload)
+    }
+
     /// Counts data that came under the number of another event, for the first time or again.
     pub fn conflict(&mut self, is_new: bool) {
         *(if is_new { &mut self.counts.conflicts } else { &mut self.counts.duplicates }) += 1;

@@ -248,8 +248,8 @@ impl Sender {
         kept.min().or_else(|| last.checked_add(1).map(|next| (run, next)))
     }
 
-    /// Asks the far end up to which number all sources give, as this one is to end and has given all below a number; where it is
-    /// not there and something was given, when it is. Returns whether there is an answer to come.
+    /// Sends the number below which this one has given all, as it is to end: the far end knows up to which number all give. Where it
+    /// is not there and something was given, that is sent when it is. Returns whether there is an answer to come.
     pub(crate) fn ask_end(&mut self, now: Instant, below: u64) -> bool {
         let asks = match self.state {
             State::Ready { .. } => self.has_ends && !self.draining,

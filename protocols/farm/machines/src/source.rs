@@ -94,7 +94,7 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
     Not,
-    /// Its builder knows how far the others have come.
+    /// The builder is to say how far the others have come.
     Asked,
     /// It gives the events below this number, as all sources do.
     Below(u64),

@@ -13,6 +13,8 @@ const NOTHING: u32 = 1;
 const MISSING: u32 = 2;
 /// Stands in the place of a source for the whole event.
 const WHOLE: u32 = u32::MAX;
+/// Stands there for all fragments of an event that went on without some.
+const LACKING: u32 = u32::MAX - 2;
 
 /// An event's data, as far as it is compared with what comes under the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,11 +149,21 @@ impl Sums {
         let content = match data {
             Data::Nothing => Content::Nothing,
             Data::Event(payload) => Content::of(payload),
-            Data::GivenUp | Data::Part => return Content::Unknown,
+            Data::Part => return Content::Unknown,
+            Data::GivenUp => {
+                self.enter_part((run, event), LACKING, joined(&Vec::new()));
+                return Content::Unknown;
+            }
             Data::Fragments(payload, are_all) => {
                 let parts = parts(payload);
                 parts.iter().for_each(|(source, content)| self.enter_part((run, event), *source, *content));
-                if are_all { joined(&parts) } else { Content::Unknown }
+                let joined = joined(&parts);
+                if are_all {
+                    joined
+                } else {
+                    self.enter_part((run, event), LACKING, joined);
+                    Content::Unknown
+                }
             }
         };
         self.enter_content(run, event, content);
@@ -172,13 +184,53 @@ impl Sums {
                     return whole;
                 }
                 // Another builder has had more of them, or fewer.
-                let all = parts.iter().map(|(source, content)| self.compare_part((run, event), *source, *content));
+                let all = parts.iter().map(|(source, content)| self.compare_fragment((run, event), *source, *content));
                 match all.max().unwrap_or(Likeness::Same) {
                     Likeness::Unknown => whole,
                     known => known,
                 }
             }
         }
+    }
+
+    /// Returns the sources of the fragments without which an event is known to have gone on: bit n stands for those of number n
+    /// modulo 64.
+    pub fn late(&self, run: u32, event: u64, payload: &[u8]) -> u64 {
+        let is_late = |(source, content): &(u32, Content)| {
+            self.compare_fragment((run, event), *source, *content) == Likeness::Late
+        };
+        parts(payload).iter().filter(|part| is_late(part)).fold(0, |all, (source, _)| all | 1 << (source % 64))
+    }
+
+    /// Compares a fragment of a built event: it is late where all are known that the event went on with.
+    fn compare_fragment(&self, key: (u32, u64), source: u32, content: Content) -> Likeness {
+        match self.compare_part(key, source, content) {
+            Likeness::Unknown if self.went_on_without(key, source) => Likeness::Late,
+            likeness => likeness,
+        }
+    }
+
+    fn went_on_without(&self, (run, event): (u32, u64), source: u32) -> bool {
+        let lacking = self.code((run, event), LACKING);
+        if lacking == UNKNOWN || self.code((run, event), source) != UNKNOWN {
+            return false;
+        }
+        let (mut known, mut from) = (Vec::new(), Some(0));
+        while let Some(next) = from {
+            // Each source has its chunks one behind the other.
+            let chunk = (run, next, event / CHUNK as u64);
+            let Some(((of_run, of, at), numbers)) = self.chunks.range(chunk..).next() else { break };
+            if *of_run != run || *of >= LACKING {
+                break;
+            }
+            let is_here = *at == chunk.2;
+            if let Some(code) = numbers.get((event % CHUNK as u64) as usize).filter(|code| is_here && **code != UNKNOWN)
+            {
+                known.push((*of, Content::from_code(*code)));
+            }
+            from = if is_here || *of == next { next.max(*of).checked_add(1) } else { Some(*of) };
+        }
+        joined(&known).code() == lacking
     }
 
     /// Returns the fragments of a built event that are not known to be those which their sources have for it, each with its
@@ -195,16 +247,24 @@ impl Sums {
     }
 
     /// Compares a fragment with the one that its source has for the event.
-    pub fn compare_part(&self, (run, event): (u32, u64), source: u32, content: Content) -> Likeness {
-        let (key, index) = place(run, source, event);
-        let known = self.chunks.get(&key).map_or(UNKNOWN, |chunk| chunk[index]);
-        match (known, content) {
+    pub fn compare_part(&self, key: (u32, u64), source: u32, content: Content) -> Likeness {
+        match (self.code(key, source), content) {
             (_, Content::Nothing) => Likeness::Same,
             (UNKNOWN, _) | (_, Content::Unknown) => Likeness::Unknown,
             (MISSING, _) => Likeness::Late,
             (known, content) if known == content.code() => Likeness::Same,
             _ => Likeness::Other,
         }
+    }
+
+    /// Returns the fragment that a source has for an event, as it is compared.
+    pub fn part(&self, key: (u32, u64), source: u32) -> Content {
+        Content::from_code(self.code(key, source))
+    }
+
+    fn code(&self, (run, event): (u32, u64), source: u32) -> u32 {
+        let (key, index) = place(run, source, event);
+        self.chunks.get(&key).map_or(UNKNOWN, |chunk| chunk[index])
     }
 
     fn begin(&mut self, key: Key) -> &mut [u32; CHUNK] {
@@ -315,11 +375,42 @@ mod tests {
         assert_eq!(sums.differing(1, 7, &given), [], "it is all that is known to be given");
         let part = built(&[(1, b"bc")]);
         assert_eq!(sums.enter(1, 6, Data::Fragments(&part, false)), Content::Unknown);
-        assert_eq!(sums.compare(1, 6, Data::Fragments(&whole, true)), Unknown, "it lacked two of them");
+        assert_eq!(sums.compare(1, 6, Data::Fragments(&whole, true)), Late, "it lacked two of them");
+        assert_eq!(sums.late(1, 6, &whole), 1 << 0 | 1 << 2);
         assert_eq!(sums.compare(1, 6, Data::Fragments(&built(&[(1, b"x"), (2, b"")]), true)), Other);
+        assert_eq!((sums.late(1, 5, &whole), sums.late(1, 7, &whole)), (0, 0));
+        sums.enter(1, 8, Data::GivenUp);
+        assert_eq!((sums.compare(1, 8, Data::Fragments(&part, false)), sums.late(1, 8, &part)), (Late, 1 << 1));
+        // What it had is not all known any more: others may have been in it.
+        sums.enter_part((1, 6), 1, Content::Unknown);
+        assert_eq!((sums.compare(1, 6, Data::Fragments(&whole, true)), sums.late(1, 6, &whole)), (Unknown, 0));
         for cut in 1..whole.len() {
             let foreign = vec![7; cut];
             assert_ne!(sums.compare(1, 5, Data::Fragments(&foreign, true)), Same, "no fragments at all");
+        }
+    }
+
+    /// Whatever numbers sources have, and whatever else is known of them.
+    #[test]
+    fn the_fragments_of_an_event_are_found_among_all_that_are_known() {
+        for seed in 0..200 {
+            let (mut sums, mut random) = (Sums::new(1 << 20), hodo_machine::Random::new(seed));
+            let mut sources: Vec<u32> = (0..8).map(|_| random.below(20) as u32).collect();
+            sources.sort_unstable();
+            sources.dedup();
+            for _ in 0..30 {
+                let (source, event) = (random.below(20) as u32, random.below(600));
+                let run = 1 + random.below(3) as u32;
+                if (run, event) != (2, 300) {
+                    sums.enter_part((run, event), source, Content::Sum(9));
+                }
+            }
+            let fragments: Vec<(u32, &[u8])> = sources.iter().map(|source| (*source, &b"a"[..])).collect();
+            sums.enter(2, 300, Data::Fragments(&built(&fragments), false));
+            for source in 0..20 {
+                let is_late = sums.late(2, 300, &built(&[(source, b"b")])) != 0;
+                assert_eq!(is_late, !sources.contains(&source), "seed {seed}, source {source} of {sources:?}");
+            }
         }
     }
 

@@ -236,6 +236,20 @@ fn one_that_is_away_for_long_is_in_all_events_but_those_of_that_time() {
 }
 
 #[test]
+fn a_builder_that_was_started_again_tells_it_too() {
+    conformance::each_seed(SEEDS, |seed| {
+        let mut hall = Hall::new(seed);
+        (0..hall.sources.len()).for_each(|number| hall.plan(0, 100, Deed::Come(number)));
+        hall.plan(100, 700, Deed::Die(0));
+        hall.plan(4000, 9000, Deed::BuilderDies);
+        hall.plan(5000, 9000, Deed::Come(0));
+        hall.run();
+        let partial = hall.decided.values().filter(|is_whole| !**is_whole).count() as u64;
+        assert_eq!(hall.late, partial);
+    });
+}
+
+#[test]
 fn a_run_that_is_ended_ends_at_one_number_for_all() {
     conformance::each_seed(SEEDS, |seed| {
         let mut hall = Hall::new(seed);

@@ -216,9 +216,16 @@ impl Assembly {
         self.sums.compare_part(key, source, content)
     }
 
-    /// Forgets what a source has under this number.
-    pub(crate) fn forget(&mut self, key: Key, source: u32) {
+    /// Notes that an event has nothing of a source, whatever comes.
+    pub(crate) fn was_late(&mut self, key: Key, source: u32) {
+        self.sums.enter_part(key, source, Content::Missing);
+    }
+
+    /// Forgets what a source has under this number, and returns it.
+    pub(crate) fn forget(&mut self, key: Key, source: u32) -> Content {
+        let before = self.sums.part(key, source);
         self.sums.enter_part(key, source, Content::Unknown);
+        before
     }
 
     /// Counts the bytes of a fragment that is not of the event of its number, until [`Assembly::apart_is_over`].

@@ -128,7 +128,9 @@ impl Builder {
             let Some(payload) = self.doubtful.insist(segment, data, credits, window) else { return Ok(()) };
             (if segment.kind == Kind::Skip { Content::Nothing } else { Content::of(&payload) }, Some(payload))
         };
+        let apart = self.apart_of(key, claim.source, content);
         match self.assembly.compare(key, claim.source, content) {
+            _ if apart.is_some() => {}
             Likeness::Other => {}
             Likeness::Late => {
                 self.counters.late_fragments += u64::from(!is_question);
@@ -141,7 +143,7 @@ impl Builder {
                 return self.say_known(known, &claim, key);
             }
         }
-        match (self.apart_of(key, claim.source, content), payload) {
+        match (apart, payload) {
             (Some(Known::Here), _) => self.lines.say(claim.peer, &Lacks::here(key.0, key.1).encode()),
             (Some(_), _) => {
                 let token = Token::answer(key.0, key.1, Verdict::Quarantined, FLAG_CONFLICT);

@@ -250,6 +250,11 @@ impl Streams {
         }
     }
 
+    /// Returns the highest number to which any source has come.
+    pub(super) fn farthest(&self) -> u64 {
+        self.sources.iter().map(|stream| stream.next.1).max().unwrap_or_default()
+    }
+
     /// Waits for other sources that are to end.
     pub(super) fn end_later(&mut self, now: Instant) {
         self.timers.arm_by(Timer::End, now + self.waits.patience);

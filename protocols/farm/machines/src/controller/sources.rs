@@ -1,12 +1,12 @@
 use super::nodes::{Member, Origin, PendingEvent};
-use super::{Controller, State};
+use super::{Claim, Controller, State};
 use crate::Error;
 use crate::inbound::Intake;
 use crate::ledger::Standing;
 use crate::lines::Lines;
 use crate::sums::Data;
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
+use crate::wire::{FLAG_DUPLICATE, FLAG_LATE, HEADER, Header, Hello, Kind, Role, Token, Verdict};
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
 
@@ -212,6 +212,9 @@ impl<S: Supply> Controller<S> {
             Standing::Doubtful => self.doubtful(run, event, &payload, (content, anew)),
             clear => clear,
         };
+        // Of what a builder gives that was started again, fragments may be late.
+        let is_again = matches!(standing, Standing::InHand | Standing::Decided) && role == Role::Builder;
+        let late = if is_again { self.ledger.late(run, event, &payload) } else { 0 };
         match standing {
             Standing::New => {
                 self.counters.bytes_in += u64::from(length);
@@ -231,13 +234,10 @@ impl<S: Supply> Controller<S> {
             Standing::InHand => {
                 let claims = self.accounts.claims.entry((run, event)).or_default();
                 let lines = &mut self.lines;
-                claims.retain(|(peer, serial, _)| giver(lines, *peer, *serial).is_some());
-                claims.push((peer, serial, length));
+                claims.retain(|claim| giver(lines, claim.peer, claim.serial).is_some());
+                claims.push(Claim { peer, serial, length, late });
             }
-            Standing::Decided => {
-                let token = Token::answer(run, event, Verdict::Rejected, FLAG_DUPLICATE);
-                self.owe((peer, serial), token, length);
-            }
+            Standing::Decided => self.owe((peer, serial), again(run, event, Verdict::Rejected, late), length),
             Standing::Conflict if role == Role::Builder => {
                 self.quarantine_built((peer, serial), (run, event), number, &payload);
             }
@@ -246,6 +246,12 @@ impl<S: Supply> Controller<S> {
         }
         self.lines.check_owed(peer)
     }
+}
+
+/// Returns the token of an event that was given again, of which the fragments of these sources were late.
+pub(super) fn again(run: u32, event: u64, verdict: Verdict, late: u64) -> Token {
+    let flags = if late == 0 { FLAG_DUPLICATE } else { FLAG_DUPLICATE | FLAG_LATE };
+    Token::answer(run, event, verdict, flags).with_sources(late)
 }
 
 /// Returns the message that tells a builder of an open run.

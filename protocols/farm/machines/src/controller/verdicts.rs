@@ -1,12 +1,12 @@
 use super::nodes::{Dispatched, Origin, PendingEvent, node};
 use super::quarantine::Doubt;
-use super::sources::{HELD, giver};
-use super::{Controller, Event, Final, Owner};
+use super::sources::{HELD, again, giver};
+use super::{Claim, Controller, Event, Final, Owner};
 use crate::Error;
 use crate::pool::Pool;
 use crate::sums::Likeness;
 use crate::supply::Supply;
-use crate::wire::{FLAG_DUPLICATE, FLAG_OUTPUT, Kind, Token, Verdict};
+use crate::wire::{FLAG_OUTPUT, Kind, Token, Verdict};
 use alloc::collections::VecDeque;
 use bytes::Bytes;
 use hodo_machine::{Instant, Peer};
@@ -163,12 +163,11 @@ impl<S: Supply> Controller<S> {
         if !self.accounts.claims.is_empty()
             && let Some(claims) = self.accounts.claims.remove(&(run, event))
         {
-            let token = Token { flags: FLAG_DUPLICATE, ..token };
-            self.commits.owed.extend(claims.into_iter().map(|(peer, serial, length)| Owed {
+            self.commits.owed.extend(claims.into_iter().map(|Claim { peer, serial, length, late }| Owed {
                 sequence,
                 peer,
                 serial,
-                token,
+                token: again(run, event, verdict, late),
                 length,
             }));
         }

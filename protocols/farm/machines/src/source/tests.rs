@@ -221,7 +221,7 @@ fn a_supply_that_has_nothing_ends_at_once() {
     assert!(rig.drain_events().contains(&Event::Ended), "a run that goes on may be done already");
 }
 
-/// A source of a builder that has its sources end together: it has given one event, and makes the next one after a while.
+/// Creates a source of a builder that has its sources end together: it has given one event, and makes the next one after a while.
 fn of_builder() -> Rig<Source<Generator>> {
     let config = GeneratorConfig {
         first: 0,

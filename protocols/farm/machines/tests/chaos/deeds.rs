@@ -4,12 +4,12 @@ use super::{Action, Business, CONTROLLER, NOISE, SOURCE_CREDITS, Scene};
 use crate::chaos::programs::{Memory, Noise, Place, expected, is_of, other};
 use bytes::Bytes;
 use hodo_farm::Error;
-use hodo_farm::Node;
 use hodo_farm::builder::Event as BuilderEvent;
 use hodo_farm::controller::{self, Event as ControllerEvent, Final, Owner};
 use hodo_farm::node::{self, Event as NodeEvent};
 use hodo_farm::source::Event as SourceEvent;
 use hodo_farm::wire::{Hello, Role, Token, Verdict};
+use hodo_farm::{Incomplete, Node};
 use hodo_sim::{Death, Site};
 use std::time::Duration;
 
@@ -199,6 +199,7 @@ impl Scene {
         match *event {
             SourceEvent::Answered { run, event, verdict, duplicate, conflict, late } => {
                 let (has_builder, builders) = (self.builder.is_some(), self.builders);
+                let drops = self.builder.as_ref().is_some_and(|(_, config)| config.incomplete == Incomplete::Drop);
                 let knows_all = self.knows_fragments(run, event);
                 let memory = self.memories.get_mut(&host).expect("a source");
                 let stored = self.storage.log.get(&(run, event)).copied();
@@ -209,8 +210,10 @@ impl Scene {
                     "other data of another source are laid to one that gave event {event}"
                 );
                 if memory.answered.contains(event) {
-                    // A builder that was started again does not know what the sources gave to the one before.
-                    let is_known = conflict || (has_builder && (verdict == Verdict::Incomplete || builders > 1));
+                    // A builder that was started again does not know what the sources gave to the one before, and a controller that
+                    // was, or has forgotten, not what of an event without all fragments. What a builder drops nobody compares.
+                    let is_given_up = has_builder && (verdict == Verdict::Incomplete || drops);
+                    let is_known = conflict || is_given_up || (builders > 1 && !knows_all);
                     assert!(is_known, "other data of event {event} are swallowed: {verdict:?}, duplicate: {duplicate}");
                     memory.answered_doubles.insert(event);
                     return;
