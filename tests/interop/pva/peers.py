@@ -45,6 +45,11 @@ class Peer:
     def put(self, name, *words):
         self.said("put", "-q", name, "--", *words)
 
+    def has_read_all(self):
+        """Whether it has read all that its connections have sent."""
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return all(row[4].endswith(":00000000") for row in rows if int(row[1].split(":")[1], 16) == self.port)
+
 
 def port_of(process, prefix="port "):
     """Reads the port that a server prints."""

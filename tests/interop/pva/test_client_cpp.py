@@ -74,6 +74,8 @@ def watched(peer, request, batch, batches):
             peer.process.stdin.write("".join(f"{number}\n" for number in numbers))
             peer.process.stdin.flush()
             assert [int(monitor.stdout.readline()) for _ in numbers] == numbers
+            # The acknowledgement of what is shown was sent before.
+            command.wait_until(peer.has_read_all, "it has read the acknowledgement")
             last = numbers[-1]
 
 
@@ -114,6 +116,5 @@ def test_a_monitor_of_pvaccesscpp_loses_nothing_within_its_queue(pvaccesscpp):
 
 @pytest.mark.parametrize("queue", ["queueSize=4", "queueSize=10,ackAny=1"])
 def test_a_pipelined_monitor_of_pvaccesscpp_is_acknowledged(pvaccesscpp, queue):
-    # A SharedPV sends four updates without an acknowledgement, however long the queue is, and then stands still for ever. There is room
-    # here for acknowledgements that are late.
+    # A SharedPV sends four updates without an acknowledgement, however long the queue is, and then stands still for ever.
     watched(pvaccesscpp, f"record[{queue},pipeline=true]field(value)", 1, 100)
