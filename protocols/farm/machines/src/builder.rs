@@ -218,7 +218,9 @@ impl Builder {
             match told {
                 SenderEvent::Joined(hello) => {
                     self.events.push_back(Event::Reached(hello));
-                    self.assembly.streams.begun(hello.resumes.map(|(run, _)| run));
+                    if let Some((run, _)) = hello.resumes {
+                        self.assembly.streams.begun(now, run);
+                    }
                     if self.draining.is_none() {
                         self.assembly.streams.wait_on(now);
                         self.drain_sources(now, false);

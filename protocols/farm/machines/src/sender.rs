@@ -244,8 +244,8 @@ impl Sender {
     /// Returns the run and the lowest number of an event that may still be given, where any has had its verdict.
     fn resumes(&self) -> Option<(u32, u64)> {
         let (run, last) = self.answered_to.filter(|_| self.config.role == Role::Source)?;
-        let kept = self.kept.iter().filter(|kept| !kept.apart).map(|kept| (kept.run, kept.event));
-        kept.min().or_else(|| last.checked_add(1).map(|next| (run, next)))
+        let kept = self.kept.iter().filter(|kept| !kept.apart && kept.run == run).map(|kept| kept.event);
+        kept.min().or_else(|| last.checked_add(1)).map(|from| (run, from))
     }
 
     /// Sends the number below which this one has given all, as it is to end: the far end knows up to which number all give. Where it

@@ -47,7 +47,7 @@
 //! | 20..24 | event_max | the largest event that this side takes |
 //! | 24..28 | weight | a node's share beside others, 1 as a rule |
 //! | 28..36 | instance | differs each time that the program starts |
-//! | 36..40 | run | of a source that has had verdicts: the run of its next event; of a controller, to a builder: the last run of which events came to it |
+//! | 36..40 | run | of a source that has had verdicts: the last run of which; of a controller, to a builder: the last run of which events came to it |
 //! | 40..48 | from | of a source: the lowest number of an event that it may still give in it; of a controller 0 |
 
 mod lacks;

@@ -2,6 +2,7 @@
 
 use super::assembly::Key;
 use crate::controller::sources::FAR;
+use crate::recent::Recent;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -9,6 +10,8 @@ use hodo_machine::{Instant, Timers};
 
 /// How much later than the next one a fragment may come: threads of one program give theirs in any order.
 pub(super) const REORDER: Duration = Duration::from_millis(250);
+/// Runs that are remembered.
+const RUNS_MAX: usize = 64;
 /// The position of one that has come to the end of all runs.
 const END: Key = (u32::MAX, u64::MAX);
 
@@ -33,7 +36,7 @@ impl Waits {
 /// The presence of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stands {
-    /// It has never been here: without it the run has not begun.
+    /// It has not been here in this run, which does not begin without it.
     Awaited,
     Here,
     /// It is gone, and waited for until [`Timer::Gone`].
@@ -91,10 +94,12 @@ pub(super) struct Streams {
     waits: Waits,
     /// Sources that are not waited for.
     not_waited_for: usize,
-    /// Whether those that have never been here are waited for no longer than those that are gone.
+    /// Whether a run begins without those that have not come, once they were waited for as those that are gone.
     begins_without: bool,
-    /// The run that has begun, says the controller, at a builder before this one or this one.
+    /// The last run that has begun at a builder before this one, as far as controller and sources say.
     begun: Option<u32>,
+    /// Runs that have begun here.
+    runs: Recent<u32, RUNS_MAX>,
     /// Events that lack fragments, and since when.
     open: BTreeMap<Key, Instant>,
     /// The least position of all that are waited for, and how many have it.
@@ -114,6 +119,7 @@ impl Streams {
             not_waited_for: 0,
             begins_without,
             begun: None,
+            runs: Recent::default(),
             open: BTreeMap::new(),
             floor: (0, 0),
             at_floor: sources as usize,
@@ -127,22 +133,39 @@ impl Streams {
         &self.open
     }
 
-    /// Notes the last run that has events at the controller.
-    pub(super) fn begun(&mut self, run: Option<u32>) {
-        self.begun = run;
+    /// Notes a run that has begun, at a builder before this one.
+    pub(super) fn begun(&mut self, now: Instant, run: u32) {
+        self.begun = self.begun.max(Some(run));
+        if self.open.keys().next().is_some_and(|(first, _)| *first == run) {
+            self.begin_without(now);
+        }
+    }
+
+    /// Begins a run: all sources are waited for, without end unless it has begun before.
+    fn begin_run(&mut self, now: Instant, run: u32) {
+        for (number, stream) in (0..).zip(&mut self.sources) {
+            if matches!(stream.stands, Stands::Away | Stands::Gone) {
+                stream.stands = Stands::Awaited;
+                self.timers.cancel(Timer::Gone(number));
+            }
+        }
+        self.find_floor(now);
+        if self.begins_without || self.begun == Some(run) {
+            self.begin_without(now);
+        }
     }
 
     /// Notes an event of which the first fragment has come.
     pub(super) fn begin(&mut self, now: Instant, key: Key) {
+        if self.runs.insert(key.0) {
+            self.begin_run(now, key.0);
+        }
         self.open.insert(key, now);
         if self.timers.at(Timer::Look).is_none() {
             self.timers.arm(Timer::Look, now + self.waits.behind);
         }
         if key < self.floor {
             self.timers.arm(Timer::Passed(key), now + wait_for_passed(&self.sources, &self.waits, key));
-        }
-        if self.begins_without || self.begun == Some(key.0) {
-            self.begin_without(now);
         }
     }
 
@@ -174,6 +197,10 @@ impl Streams {
 
     /// Notes a source that has greeted, and up to where it has the verdicts on all that it had, where it had any.
     pub(super) fn joined(&mut self, now: Instant, source: u32, instance: u64, resumes: Option<Key>) {
+        if self.sources.iter().all(|stream| stream.stands != Stands::Here) {
+            // All were gone, and come again.
+            self.expect_again(now, Stands::Gone);
+        }
         let Some(stream) = self.sources.get_mut(source as usize) else { return };
         if stream.stands != Stands::Behind || stream.instance != instance {
             stream.stands = Stands::Here;
@@ -181,9 +208,8 @@ impl Streams {
         (stream.next, stream.heard, stream.instance) = (resumes.unwrap_or((0, 0)), now, instance);
         self.timers.cancel(Timer::Gone(source));
         self.find_floor(now);
-        if resumes.is_some() {
-            // The run has begun, at a builder before this one.
-            self.begin_without(now);
+        if let Some((run, _)) = resumes {
+            self.begun(now, run);
         }
     }
 
@@ -198,9 +224,13 @@ impl Streams {
 
     /// Waits for those that have never been here as for those that are gone.
     fn begin_without(&mut self, now: Instant) {
-        (self.begins_without, self.begun) = (false, None);
+        self.expect_again(now, Stands::Awaited);
+    }
+
+    /// Waits for those that stand like this as for those that have just gone.
+    fn expect_again(&mut self, now: Instant, stands: Stands) {
         for (number, stream) in (0..).zip(&mut self.sources) {
-            if stream.stands == Stands::Awaited {
+            if stream.stands == stands {
                 stream.stands = Stands::Away;
                 self.timers.arm(Timer::Gone(number), now + self.waits.patience);
             }

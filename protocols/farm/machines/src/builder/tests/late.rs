@@ -72,6 +72,33 @@ fn one_that_is_gone_is_waited_for_once_and_contributes_when_it_is_back() {
 }
 
 #[test]
+fn each_run_begins_when_all_have_come() {
+    let mut rig = builder(config());
+    rig.say(UP, &plain(Kind::Run, 2));
+    let [first, second] = sources(&mut rig);
+    give(&mut rig, &[first, second], 0..2);
+    for peer in [first, second] {
+        rig.close(peer);
+    }
+    rig.wait(101 * MILLI, &[UP]);
+    assert!(rig.drain_events().contains(&Event::Gone { source: 1 }));
+    // In the same run it is waited for as one that has just gone, since all come again.
+    let first = source_at(&mut rig, 0, 3);
+    give(&mut rig, &[first], 2..4);
+    assert_eq!(whole_and_not(&mut rig), (vec![0, 1], vec![]));
+    rig.wait(101 * MILLI, &[UP, first]);
+    assert_eq!(whole_and_not(&mut rig), (vec![], vec![2, 3]));
+    rig.say(first, &plain(Kind::Run, 2));
+    give(&mut rig, &[first], 0..2);
+    rig.wait(60_000 * MILLI, &[UP, first]);
+    assert_eq!((whole_and_not(&mut rig), rig.machine.waited_for()), ((vec![], vec![]), (vec![1], false)));
+    let second = source_at(&mut rig, 1, 4);
+    rig.say(second, &plain(Kind::Run, 2));
+    give(&mut rig, &[second], 0..2);
+    assert_eq!(whole_and_not(&mut rig), (vec![0, 1], vec![]));
+}
+
+#[test]
 fn one_that_was_away_for_less_than_that_is_in_every_event() {
     let mut rig = builder(config());
     let [first, second] = sources(&mut rig);
